@@ -1,0 +1,1 @@
+"""tensorlang: a tensor language in which no schedule can produce a wrong result."""

@@ -1,0 +1,267 @@
+"""Programs and definitions as text that reads like Python.
+
+Output for a matmul whose i was split by 6::
+
+    def matmul(A: f32[M, K], B: f32[K, N]) -> C: f32[M, N]:
+        for i.o in (M + 5) // 6:
+            for i.i in 6:
+                for j in N:
+                    for k in K:
+                        C[6 * i.o + i.i, j] += A[6 * i.o + i.i, k] * B[k, j]  # if 6 * i.o + i.i < M
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from tensorlang.ir.affine import Affine, from_terms
+from tensorlang.ir.definition import Combiner, Definition, Stage, Tensor
+from tensorlang.ir.expr import (
+    Bitcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Placeholder,
+    ScalarRef,
+    Select,
+)
+from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
+from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
+from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
+
+Mark = Callable[[Stmt], str]
+"""A remark printed after the line of a statement (empty: none)."""
+
+_HIGHEST = 10
+
+
+def format_expr(expr: Expr, precedence: int = 0) -> str:
+    """Return an expression as text, in parentheses where ``precedence`` asks for them."""
+    match expr:
+        case Const():
+            return _format_constant(expr)
+        case IndexValue():
+            return _parenthesized(str(expr.index), precedence > 0 and len(expr.index.terms) > 0)
+        case ScalarRef():
+            return expr.scalar.name
+        case Placeholder():
+            return expr.name
+        case Load():
+            return format_access(expr.tensor.name, expr.indices)
+        case FlatLoad():
+            return f"{expr.buffer.name}[{expr.offset}]"
+        case Cast():
+            return f"{expr.dtype.name}({format_expr(expr.operand)})"
+        case Bitcast():
+            return f"bitcast({format_expr(expr.operand)}, {expr.dtype.name})"
+        case Select():
+            parts = (expr.condition, expr.then, expr.otherwise)
+            return f"where({', '.join(format_expr(part) for part in parts)})"
+        case Call():
+            return _format_call(expr, precedence)
+
+
+def _format_constant(expr: Const) -> str:
+    value = expr.value
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
+        return str(int(value))
+    return str(value)
+
+
+def _format_call(expr: Call, precedence: int) -> str:
+    function = FUNCTIONS[expr.function]
+    binding = PRECEDENCE.get(expr.function)
+    if binding is None:
+        return f"{expr.function}({', '.join(format_expr(arg) for arg in expr.args)})"
+    if function.arity == 1:
+        text = f"{function.symbol}{format_expr(expr.args[0], binding)}"
+    else:
+        left, right = expr.args
+        text = f"{format_expr(left, binding)} {function.symbol} {format_expr(right, binding + 1)}"
+    return _parenthesized(text, binding < precedence)
+
+
+def _parenthesized(text: str, needed: bool) -> str:
+    return f"({text})" if needed else text
+
+
+def format_access(name: str, indices: tuple[Affine, ...]) -> str:
+    """Return ``name[i, j]``; a 0-d tensor is ``name[()]``."""
+    return f"{name}[{', '.join(map(str, indices)) or '()'}]"
+
+
+def format_tensor_type(tensor: Tensor) -> str:
+    """Return ``f32[M, K]``."""
+    return f"{tensor.dtype.name}[{', '.join(map(str, tensor.shape))}]"
+
+
+def format_condition(form: Affine) -> str:
+    """Return ``form >= 0`` the way a person writes it: ``6 * i.o + i.i < M``."""
+    negative = from_terms(
+        min(form.constant + 1, 0) * -1, tuple((a, -c) for a, c in form.terms if c < 0)
+    )
+    positive = from_terms(max(form.constant + 1, 0), tuple((a, c) for a, c in form.terms if c > 0))
+    if not negative.terms:
+        return f"{form} >= 0"
+    return f"{negative} < {positive}"
+
+
+_UPDATES = {"sum": "+=", "prod": "*="}
+
+
+def format_compute(compute: Compute, mark_guard: bool = True) -> str:
+    """Return an instance of a stage as an assignment."""
+    stage = compute.stage
+    mapping = dict(zip(stage.variables, compute.binding, strict=False))
+    indices = tuple(compute.binding[: len(stage.axes)])
+    targets = [compute.redirect(tensor).name for tensor in stage.tensors]
+    left = ", ".join(format_access(name, indices) for name in targets)
+    if compute.part == "init":
+        assert stage.combiner is not None
+        right = ", ".join(map(format_expr, stage.combiner.identity))
+        text = f"{left} = {right}"
+    else:
+        values = [_redirected(substitute_in_expr(v, mapping), compute) for v in stage.values]
+        text = _format_update(left, values, stage.combiner)
+    if compute.guard and mark_guard:
+        text += f"  # if {' and '.join(map(format_condition, compute.guard))}"
+    return text
+
+
+def _redirected(expr: Expr, compute: Compute) -> Expr:
+    from tensorlang.ir.walk import rewrite_expr
+
+    def visit(node: Expr) -> Expr:
+        return Load(compute.redirect(node.tensor), node.indices) if isinstance(node, Load) else node
+
+    return rewrite_expr(expr, visit) if compute.via else expr
+
+
+def _format_update(left: str, values: list[Expr], combiner: Combiner | None) -> str:
+    right = ", ".join(map(format_expr, values))
+    if combiner is None:
+        return f"{left} = {right}"
+    if combiner.name in _UPDATES:
+        return f"{left} {_UPDATES[combiner.name]} {right}"
+    return f"{left} = {combiner.name}({left}; {right})"
+
+
+def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterator[str]:
+    """Yield the lines of a statement of either grammar, indented by ``depth`` levels."""
+    indent = "    " * depth
+
+    def line(text: str) -> str:
+        remark = mark(stmt) if mark is not None else ""
+        return f"{indent}{text}{remark}"
+
+    match stmt:
+        case Seq():
+            if not stmt.stmts:
+                yield line("pass")
+            for child in stmt.stmts:
+                yield from format_stmt(child, depth, mark)
+        case For():
+            yield line(f"{_kind(stmt)}for {stmt.variable} in {stmt.extent}:{_remarks(stmt)}")
+            yield from format_stmt(stmt.body, depth + 1, mark)
+        case Fused():
+            names = ", ".join(map(str, stmt.variables))
+            extents = ", ".join(map(str, stmt.extents))
+            run = stmt.run
+            piece = f"[{run.size} * {run.chunk} : + {run.size}]" if run is not None else ""
+            yield line(
+                f"{_kind(stmt)}for {stmt.handle} = ({names}) in ({extents}){piece}:{_remarks(stmt)}"
+            )
+            yield from format_stmt(stmt.body, depth + 1, mark)
+        case Alloc():
+            box = f"{stmt.scope} {stmt.tensor.dtype.name}[{', '.join(map(str, stmt.shape))}]"
+            origin = ""
+            if any(form.terms or form.constant for form in stmt.origin):
+                origin = f" at [{', '.join(map(str, stmt.origin))}]"
+            layout = ""
+            if stmt.layout is not None:
+                names = ", ".join(map(str, stmt.layout.variables))
+                layout = f" laid out ({names}) -> ({', '.join(map(str, stmt.layout.indices))})"
+            yield line(f"{stmt.tensor} = {box}{origin}{layout}")
+            yield from format_stmt(stmt.body, depth, mark)
+        case Compute():
+            yield line(format_compute(stmt))
+        case If():
+            yield line(f"if {' and '.join(map(format_condition, stmt.condition))}:")
+            yield from format_stmt(stmt.then, depth + 1, mark)
+            if stmt.otherwise is not None:
+                yield f"{indent}else:"
+                yield from format_stmt(stmt.otherwise, depth + 1, mark)
+        case Store():
+            left = ", ".join(f"{buffer.name}[{offset}]" for buffer, offset in stmt.targets)
+            yield line(f"{left} = {', '.join(map(format_expr, stmt.values))}")
+        case Allocate():
+            buffer = stmt.buffer
+            zeroed = "  # zeroed" if stmt.zeroed else ""
+            yield line(f"{buffer} = {buffer.scope} {buffer.dtype.name}[{buffer.size}]{zeroed}")
+            yield from format_stmt(stmt.body, depth, mark)
+
+
+def _kind(loop: For | Fused) -> str:
+    return "" if loop.kind == "serial" else f"{loop.kind} "
+
+
+def _remarks(loop: For | Fused) -> str:
+    remarks = [] if loop.tail == "auto" else [f"tail={loop.tail}"]
+    remarks.extend(f"{key}={value}" for key, value in loop.hints)
+    return f"  # {', '.join(remarks)}" if remarks else ""
+
+
+def format_program(program: Program, mark: Mark | None = None) -> str:
+    """Return a scheduled program with its signature."""
+    header = f"{format_signature(program.definition)}:"
+    return "\n".join([header, *format_stmt(program.body, 1, mark)])
+
+
+def format_lowered(program: LoweredProgram) -> str:
+    """Return a lowered program with the buffers that it is called with."""
+    buffers = [f"{b.name}: {b.dtype.name}[{b.size}]" for b in program.inputs + program.outputs]
+    scalars = [f"{scalar.name}: {scalar.dtype.name}" for scalar in program.scalars]
+    sizes = [str(size) for size in program.sizes]
+    header = f"def {program.name}({', '.join(buffers + scalars + sizes)}):"
+    return "\n".join([header, *format_stmt(program.body, 1)])
+
+
+def format_signature(definition: Definition) -> str:
+    """Return ``def matmul(A: f32[M, K], B: f32[K, N]) -> f32[M, N]`` without the colon."""
+    parameters = [f"{tensor.name}: {format_tensor_type(tensor)}" for tensor in definition.inputs]
+    parameters += [f"{scalar.name}: {scalar.dtype.name}" for scalar in definition.scalars]
+    attributes = [f"{name}={value!r}" for name, value in definition.attributes]
+    outputs = ", ".join(map(format_tensor_type, definition.outputs))
+    return f"def {definition.name}({', '.join(parameters + attributes)}) -> {outputs}"
+
+
+def format_definition(definition: Definition) -> str:
+    """Return a definition as one line a stage."""
+    lines = [f"{format_signature(definition)}:"]
+    lines.extend(f"    {format_stage(stage)}" for stage in definition.stages)
+    return "\n".join(lines)
+
+
+def format_stage(stage: Stage) -> str:
+    """Return ``C[i < M, j < N] = sum(A[i, k] * B[k, j] for k < K)``."""
+    axes = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.axes) or "()"
+    left = ", ".join(f"{tensor.name}[{axes}]" for tensor in stage.tensors)
+    right = ", ".join(map(format_expr, stage.values))
+    if stage.combiner is None:
+        return f"{left} = {right}"
+    over = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.reduction_axes)
+    predicate = " and ".join(map(format_condition, stage.predicate))
+    where = f" if {predicate}" if predicate else ""
+    return f"{left} = {stage.combiner.name}({right} for {over}{where})"
+
+
+def format_combiner(combiner: Combiner) -> str:
+    """Return a combiner as ``(a), (b) -> a + b``."""
+    names = {p: p for p in combiner.left + combiner.right}
+    results = [format_expr(replace_placeholders(result, dict(names))) for result in combiner.result]
+    left, right = (", ".join(p.name for p in side) for side in (combiner.left, combiner.right))
+    return f"({left}), ({right}) -> {', '.join(results)}"
