@@ -11,7 +11,7 @@ accept ``A[i, k] * 2`` in the body of an operator whose parameter is annotated `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -34,7 +34,7 @@ class Element:
     bits: ClassVar[int]
 
     def __class_getitem__(cls, shape: Any) -> TensorAnnotation:
-        sizes: tuple[Any, ...] = shape if isinstance(shape, tuple) else (shape,)
+        sizes = cast("tuple[Any, ...]", shape) if isinstance(shape, tuple) else (shape,)
         return TensorAnnotation(cls, sizes)
 
     if TYPE_CHECKING:
