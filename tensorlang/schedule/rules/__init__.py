@@ -1,0 +1,1 @@
+"""Default schedules, chosen by what an operator is and written with the public primitives."""
