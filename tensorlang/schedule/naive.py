@@ -7,7 +7,7 @@ Every stage tensor that the caller does not own has its own full buffer.
 
 from __future__ import annotations
 
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, substitute
+from tensorlang.ir.affine import ONE, ZERO, Affine, Var, affine, substitute
 from tensorlang.ir.definition import Definition, Stage
 from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
 from tensorlang.ir.walk import sequence
@@ -43,11 +43,16 @@ def nest_over_box(
 ) -> Stmt:
     """Return the loops that compute ``stage`` over a box of its data axes, each (origin, extent).
 
+    An axis of which the box holds one position gets no loop.
+
     ``guard`` holds over the stage's own variables; the predicate of a reduction is added to it.
     """
     loops: list[tuple[Var, Affine]] = []
     mapping: dict[Var, Affine] = {}
     for axis, (origin, extent) in zip(stage.axes, box, strict=True):
+        if extent == ONE and axis.extent != ONE:  # one row of a box needs no loop
+            mapping[axis.variable] = origin
+            continue
         loops.append((Var(axis.variable.name), extent))
         mapping[axis.variable] = origin + loops[-1][0]
     for axis in stage.reduction_axes:
