@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Condition, Definition, Stage, Tensor
+from tensorlang.ir.derivation import Derivation
 
 if TYPE_CHECKING:
     from tensorlang.ir.lowered import Allocate, Store
@@ -155,12 +156,15 @@ class Program:
 
     ``stages`` are the definition's stages plus those that primitives made (copies, rfactor), each
     with its tensors; ``conditions`` are facts assumed by steps and checked at the call.
+    ``derivations`` say, in the order of the steps, how a stage follows from the definition's when
+    it is neither one of them nor a copy.
     """
 
     definition: Definition
     stages: tuple[Stage, ...]
     body: Stmt
     conditions: tuple[Condition, ...] = ()
+    derivations: tuple[Derivation, ...] = ()
 
 
 EMPTY = Seq(())
