@@ -137,15 +137,28 @@ def iterate(*roots: Expr) -> Iterator[Expr]:
         seen.add(id(expr))
         for child in children(expr):
             yield from visit(child)
-        if isinstance(expr, Load | IndexValue):
-            indices = expr.indices if isinstance(expr, Load) else (expr.index,)
-            for index in indices:
-                for inner in _values_inside(index):
-                    yield from visit(inner)
+        for index in _indices_of(expr):
+            for inner in _values_inside(index):
+                yield from visit(inner)
         yield expr
 
     for root in roots:
         yield from visit(root)
+
+
+def _indices_of(expr: Expr) -> tuple[Affine, ...]:
+    """Return the index expressions of one node."""
+    from tensorlang.ir.lowered import FlatLoad
+
+    match expr:
+        case Load():
+            return expr.indices
+        case IndexValue():
+            return (expr.index,)
+        case FlatLoad():
+            return (expr.offset, *[check.index for check in expr.checks])
+        case _:
+            return ()
 
 
 def _values_inside(index: Affine) -> Iterator[Expr]:
@@ -181,11 +194,8 @@ def expr_variables(*roots: Expr) -> frozenset[Var]:
     """Return the variables that the expressions depend on through their indices."""
     found: set[Var] = set()
     for expr in iterate(*roots):
-        if isinstance(expr, Load):
-            for index in expr.indices:
-                found |= variables_of(index)
-        elif isinstance(expr, IndexValue):
-            found |= variables_of(expr.index)
+        for index in _indices_of(expr):
+            found |= variables_of(index)
     return frozenset(found)
 
 
