@@ -138,7 +138,7 @@ def iterate(*roots: Expr) -> Iterator[Expr]:
         for child in children(expr):
             yield from visit(child)
         for index in _indices_of(expr):
-            for inner in _values_inside(index):
+            for inner in index_values(index):
                 yield from visit(inner)
         yield expr
 
@@ -161,7 +161,7 @@ def _indices_of(expr: Expr) -> tuple[Affine, ...]:
             return ()
 
 
-def _values_inside(index: Affine) -> Iterator[Expr]:
+def index_values(index: Affine) -> Iterator[Expr]:
     """Yield the data-dependent values that ``index`` is made of."""
     from tensorlang.ir.affine import FloorDiv, Min, Product, SymbolicDiv
 
@@ -172,15 +172,15 @@ def _values_inside(index: Affine) -> Iterator[Expr]:
                 case ValueAtom(expr=expr):
                     yield expr
                 case FloorDiv(operand=operand):
-                    yield from _values_inside(operand)
+                    yield from index_values(operand)
                 case SymbolicDiv(operand=operand, divisor=divisor):
-                    yield from _values_inside(operand)
-                    yield from _values_inside(divisor)
+                    yield from index_values(operand)
+                    yield from index_values(divisor)
                 case Product(factors=factors):
                     stack.extend(factors)
                 case Min(operands=operands):
                     for operand in operands:
-                        yield from _values_inside(operand)
+                        yield from index_values(operand)
                 case _:
                     pass
 
