@@ -109,6 +109,7 @@ def check_runs_here(target: CpuTarget) -> None:
     if lacking or target.triple != host.triple:
         reason = ", ".join(lacking) or f"code for {target.triple}"
         raise CompileError(
-            f'code for target "{target}" cannot run on this machine ({host.cpu}): it needs {reason}.'
-            '\nIts object code can be saved and taken elsewhere; compile with target="cpu" to run it.'
+            f'code for target "{target}" cannot run on this machine ({host.cpu}), '
+            f"which lacks {reason}.\n"
+            'Its object code can be saved and taken elsewhere; target="cpu" is this machine.'
         )

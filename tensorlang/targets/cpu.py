@@ -21,6 +21,7 @@ from functools import cache
 from pathlib import Path
 
 from tensorlang.errors import CompileError
+from tensorlang.targets.llvm import llvm_binding
 
 _FALLBACK_CACHES = (32 * 1024, 512 * 1024, 8 * 1024 * 1024)
 
@@ -80,8 +81,7 @@ def parse_cpu_target(text: str) -> CpuTarget:
 @cache
 def host_target() -> CpuTarget:
     """Return the facts of the processor that runs this process."""
-    import llvmlite.binding as llvm
-
+    llvm = llvm_binding()
     triple = llvm.get_process_triple()
     name = llvm.get_host_cpu_name()
     try:
@@ -103,8 +103,7 @@ def host_target() -> CpuTarget:
 
 @cache
 def _named_target(name: str) -> CpuTarget:
-    import llvmlite.binding as llvm
-
+    llvm = llvm_binding()
     triple = llvm.get_process_triple()
     facts = _probe_in_subprocess(name)
     if facts is None:
@@ -222,10 +221,7 @@ define float @widen(ptr %p) {
 
 def probe(name: str) -> dict[str, int | bool]:
     """Return facts of the processor ``name``; LLVM may abort the process if it does not know it."""
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
+    llvm = llvm_binding()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     machine = target.create_target_machine(cpu=name, opt=3, reloc="pic", codemodel="small")
     assembly = machine.emit_assembly(llvm.parse_assembly(_PROBE))

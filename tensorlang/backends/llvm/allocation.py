@@ -10,7 +10,7 @@ is freed, and the entry function returns 2.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 
 from tensorlang.backends.llvm.checks import emit_out_of_memory
@@ -57,7 +57,7 @@ def _emit_body(
 
 
 @contextmanager
-def storage_held(context: Context, body: Stmt) -> Iterator[None]:
+def storage_held(context: Context, body: Stmt) -> Generator[None, None, None]:
     """Allocate, around a loop, what its body allocates anew each time with one size."""
     with ExitStack() as stack:
         for buffer in dict.fromkeys(_allocated_in(body, context.threads is not None)):
@@ -91,7 +91,7 @@ def _fits_stack(context: Context, buffer: Buffer) -> bool:
 
 
 @contextmanager
-def _on_stack(context: Context, buffer: Buffer) -> Iterator[None]:
+def _on_stack(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     count = max(buffer.size.constant, 1)
     element = memory_type(buffer.dtype)
     context.stack_bytes += count * element.bits // 8
@@ -104,16 +104,14 @@ def _on_stack(context: Context, buffer: Buffer) -> Iterator[None]:
 
 
 @contextmanager
-def _on_heap(context: Context, buffer: Buffer) -> Iterator[None]:
+def _on_heap(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     writer, builder = context.writer, context.builder
     size = _size_in_bytes(context, buffer)
     writer.module.declare("noalias ptr @aligned_alloc(i64, i64) nounwind")
     writer.module.declare("void @free(ptr) nounwind")
     rounded = builder.binary("add", size, constant(ALIGNMENT, I64))
     rounded = builder.binary("and", rounded, constant(-ALIGNMENT, I64))
-    pointer = writer.emit(
-        f"call ptr @aligned_alloc(i64 {ALIGNMENT}, {rounded.text})", PTR
-    )
+    pointer = writer.emit(f"call ptr @aligned_alloc(i64 {ALIGNMENT}, {rounded.text})", PTR)
     usable, exhausted, done = (writer.label(stem) for stem in ("usable", "exhausted", "done"))
     writer.branch(writer.emit(f"icmp ne {pointer.text}, null", I1), usable, exhausted)
     writer.place(exhausted)

@@ -10,7 +10,7 @@ user's own arithmetic; the functions in ``maths`` run with none, for they live o
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from tensorlang.backends.llvm.types import I1, Type, Value, constant, vector
@@ -29,7 +29,7 @@ class Builder:
         self.flags = flags
 
     @contextmanager
-    def exact(self) -> Iterator[None]:
+    def exact(self) -> Generator[None, None, None]:
         """Write without fast-math flags for a while."""
         flags, self.flags = self.flags, ""
         try:
@@ -166,7 +166,9 @@ class Builder:
         type = vector(left.type.element, len(lanes))
         other = f"{left.type.text} poison" if right is None else right.text
         mask = ", ".join([f"i32 {lane}" for lane in lanes])
-        return self.writer.emit(f"shufflevector {left.text}, {other}, <{len(lanes)} x i32> <{mask}>", type)
+        return self.writer.emit(
+            f"shufflevector {left.text}, {other}, <{len(lanes)} x i32> <{mask}>", type
+        )
 
     def extract(self, value: Value, lane: int) -> Value:
         """Return one lane."""

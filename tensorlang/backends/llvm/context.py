@@ -7,7 +7,7 @@ blocks: what a block computed is forgotten when it ends, for it does not dominat
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +57,7 @@ class Memo:
             self._values[key] = value
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None, None, None]:
         """Forget at the end what is added meanwhile."""
         self._added.append([])
         try:
@@ -133,7 +133,7 @@ class Context:
         self.extents.pop(variable, None)
 
     @contextmanager
-    def masked(self, mask: Mask | None) -> Iterator[None]:
+    def masked(self, mask: Mask | None) -> Generator[None, None, None]:
         """Emit under ``mask`` for a while."""
         before, self.mask = self.mask, mask
         try:
@@ -142,13 +142,13 @@ class Context:
             self.mask = before
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> Generator[None, None, None]:
         """Forget at the end the values computed meanwhile."""
         with self.indices.scope(), self.values.scope():
             yield
 
     @contextmanager
-    def when(self, condition: Value, stem: str = "then") -> Iterator[None]:
+    def when(self, condition: Value, stem: str = "then") -> Generator[None, None, None]:
         """Emit a block that runs where the scalar ``condition`` holds."""
         writer = self.writer
         then, done = writer.label(stem), writer.label("done")
@@ -160,7 +160,7 @@ class Context:
         writer.place(done)
 
     @contextmanager
-    def count(self, first: Value, end: Value, stem: str) -> Iterator[Value]:
+    def count(self, first: Value, end: Value, stem: str) -> Generator[Value, None, None]:
         """Emit a loop whose body sees ``first``, ``first + 1``, ... below ``end``."""
         writer, builder = self.writer, self.builder
         body, done = writer.label(stem), writer.label("done")

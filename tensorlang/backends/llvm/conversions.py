@@ -29,7 +29,9 @@ def _convert(builder: Builder, value: Value, source: DType, target: DType) -> Va
         return builder.compare("ne", value, builder.constant(0, value))
     match source.kind, target.kind:
         case "float", "float":
-            return builder.convert("fpext" if target.bits > source.bits else "fptrunc", value, element)
+            return builder.convert(
+                "fpext" if target.bits > source.bits else "fptrunc", value, element
+            )
         case "float", _:
             operation = "fptosi" if target.kind == "int" else "fptoui"
             return _saturating(builder, operation, value, element)

@@ -56,9 +56,7 @@ def _emit(context: Context, expr: Expr) -> Value:
     half = context.options.target.half_conversion
     match expr:
         case IndexValue():
-            return convert(
-                context.builder, emit_index(context, expr.index), i64, expr.dtype, half
-            )
+            return convert(context.builder, emit_index(context, expr.index), i64, expr.dtype, half)
         case ScalarRef():
             return context.scalars[expr.scalar]
         case FlatLoad():

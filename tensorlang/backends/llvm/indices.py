@@ -22,11 +22,12 @@ from tensorlang.ir.affine import (
     SymbolicDiv,
     ValueAtom,
     Var,
+    affine,
     atom_variables,
     linear_coefficient,
     substitute,
 )
-from tensorlang.ir.interval import bounds
+from tensorlang.ir.interval import bounds, is_nonnegative
 
 
 def lane_stride(context: Context, index: Affine) -> int | None:
@@ -108,9 +109,7 @@ def _emit_atom(context: Context, atom: Atom) -> Value:
             return floor_divide_by_constant(context, dividend, atom.divisor, nonnegative)
         case SymbolicDiv():
             nonnegative = least(context, atom.operand) >= 0
-            dividend, divisor = (
-                emit_index(context, part) for part in (atom.operand, atom.divisor)
-            )
+            dividend, divisor = (emit_index(context, part) for part in (atom.operand, atom.divisor))
             # At least 1: where the divisor is a size of 0 nothing uses the quotient.
             divisor = builder.intrinsic("smax", divisor, builder.constant(1, divisor))
             if nonnegative:
@@ -140,6 +139,8 @@ def floor_divide_by_constant(
 ) -> Value:
     """Return ``floor(dividend / divisor)`` for ``divisor`` > 0."""
     builder = context.builder
+    if divisor == 1:
+        return dividend
     if divisor & (divisor - 1) == 0:
         shift = builder.constant(divisor.bit_length() - 1, dividend)
         return builder.binary("ashr", dividend, shift)
@@ -186,15 +187,12 @@ def least(context: Context, index: Affine) -> float:
     interval = bounds(index, context.extents)
     if interval is None:
         return float("-inf")
-    # Once more: a bound like N + 15 - 16 * ((N + 15) // 16) is a remainder itself.
-    again = bounds(interval[0], {})
-    lower = interval[0] if again is None else again[0]
-    return _least_over_sizes(lower)
-
-
-def _least_over_sizes(form: Affine) -> float:
-    from tensorlang.ir.interval import is_nonnegative
-
+    form = interval[0]
+    for atom, coefficient in form.terms:
+        # d * (x // d) <= x: a bound such as N + 7 - 8 * ((N + 7) // 8) is a remainder.
+        if isinstance(atom, FloorDiv) and coefficient < 0 and coefficient % atom.divisor == 0:
+            factor = -coefficient // atom.divisor
+            form = form - affine(atom) * coefficient - atom.operand * factor
     if not form.terms:
         return form.constant
     return 0 if is_nonnegative(form) else float("-inf")

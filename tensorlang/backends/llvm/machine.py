@@ -3,27 +3,25 @@
 Input:  the text of a module and a ``CpuTarget``
 Output: the bytes of an object file (position independent, small code model)
 
-One parse, one run of the pass builder's pipeline, one emission. llvmlite is imported here only.
+One parse, one run of the pass builder's pipeline, one emission.
 """
 
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tensorlang.errors import CompileError
-from tensorlang.targets.cpu import CpuTarget
-
-if TYPE_CHECKING:
-    import llvmlite.binding as llvm
+from tensorlang.targets.cpu import CpuTarget, host_target
+from tensorlang.targets.llvm import llvm_binding
 
 
-def optimise(text: str, target: CpuTarget, opt_level: int, vectorize: bool) -> llvm.ModuleRef:
+def optimise(text: str, target: CpuTarget, opt_level: int, vectorize: bool) -> Any:
     """Return the module after LLVM's pipeline of ``opt_level``.
 
     ``vectorize`` lets LLVM look for vectors by itself: of use where the program has none.
     """
-    binding = _binding()
+    binding = llvm_binding()
     try:
         module: Any = binding.parse_assembly(text)
         module.verify()
@@ -40,12 +38,12 @@ def optimise(text: str, target: CpuTarget, opt_level: int, vectorize: bool) -> l
     return module
 
 
-def object_code(module: llvm.ModuleRef, target: CpuTarget, opt_level: int) -> bytes:
+def object_code(module: Any, target: CpuTarget, opt_level: int) -> bytes:
     """Return an optimised module as an object file."""
     return target_machine(target, opt_level).emit_object(module)
 
 
-def assembly(module: llvm.ModuleRef, target: CpuTarget, opt_level: int) -> str:
+def assembly(module: Any, target: CpuTarget, opt_level: int) -> str:
     """Return an optimised module as assembly."""
     return target_machine(target, opt_level).emit_assembly(module)
 
@@ -57,33 +55,22 @@ def target_machine(target: CpuTarget, opt_level: int) -> Any:
 
 @cache
 def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
-    target = _binding().Target.from_triple(triple)
+    target = llvm_binding().Target.from_triple(triple)
     return target.create_target_machine(
         cpu=cpu, features=features, opt=opt_level, reloc="pic", codemodel="small"
     )
 
 
 @cache
-def _binding() -> Any:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    return llvm
-
-
-@cache
 def jit() -> Any:
     """Return the process-wide linker of object files."""
-    from tensorlang.targets.cpu import host_target
-
     machine = target_machine(host_target(), 3)
-    return _binding().create_lljit_compiler(machine, use_jit_link=True, suppress_errors=False)
+    return llvm_binding().create_lljit_compiler(machine, use_jit_link=True, suppress_errors=False)
 
 
 def link(code: bytes, entry: str, symbols: dict[str, int], library: str) -> tuple[int, Any]:
     """Bring an object file into memory; return the entry's address and what keeps it alive."""
-    builder: Any = _binding().JITLibraryBuilder()
+    builder: Any = llvm_binding().JITLibraryBuilder()
     builder.add_object_img(code).add_current_process().export_symbol(entry)
     for name, address in symbols.items():
         builder.import_symbol(name, address)

@@ -234,9 +234,7 @@ def _emit_gather(context: Context, buffer: Buffer, addresses: Value, form: Affin
     return context.writer.emit(f"call {type.text} {name}({operands})", type)
 
 
-def _scatter(
-    context: Context, buffer: Buffer, offsets: Value, form: Affine, value: Value
-) -> None:
+def _scatter(context: Context, buffer: Buffer, offsets: Value, form: Affine, value: Value) -> None:
     addresses = _addresses(context, buffer, offsets)
     _emit_scatter(context, value, addresses, min(_alignment(buffer, form), value.type.bits // 8))
 

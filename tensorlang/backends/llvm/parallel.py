@@ -20,7 +20,6 @@ from tensorlang.backends.llvm.indices import emit_index
 from tensorlang.backends.llvm.types import I64, PTR, Value, constant
 from tensorlang.backends.llvm.uses import Uses, uses_of
 from tensorlang.backends.llvm.writer import FunctionWriter
-from tensorlang.ir.affine import variables_of
 from tensorlang.ir.program import For, Stmt
 
 _CHUNKS_PER_THREAD = 8
@@ -34,9 +33,7 @@ class Field:
     attributes: str = ""
 
 
-def emit_parallel(
-    context: Context, loop: For, emit_stmt: Callable[[Context, Stmt], None]
-) -> None:
+def emit_parallel(context: Context, loop: For, emit_stmt: Callable[[Context, Stmt], None]) -> None:
     """Emit a parallel loop that is not inside another one."""
     options, builder, writer = context.options, context.builder, context.writer
     options.parallel_loops += 1
@@ -48,9 +45,7 @@ def emit_parallel(
         threads = builder.intrinsic("smin", context.threads, extent)
         threads = builder.intrinsic("smax", threads, constant(1, I64))
         pieces = builder.multiply(threads, constant(_CHUNKS_PER_THREAD, I64))
-        chunk = builder.intrinsic(
-            "smax", builder.binary("udiv", extent, pieces), constant(1, I64)
-        )
+        chunk = builder.intrinsic("smax", builder.binary("udiv", extent, pieces), constant(1, I64))
         fields = [*_fields(context, uses), Field(extent), Field(chunk)]
         data = _emit_data(context, fields)
         _emit_call(context, name, data, threads)
@@ -65,7 +60,11 @@ def _fields(context: Context, uses: Uses) -> list[Field]:
             access = " readonly" if buffer in context.options.inputs else ""
             fields.append(Field(pointer, f" noalias{access}"))
     fields.extend(
-        [Field(value) for variable, value in context.variables.items() if variable in uses.variables]
+        [
+            Field(value)
+            for variable, value in context.variables.items()
+            if variable in uses.variables
+        ]
     )
     fields.extend(
         [Field(value) for scalar, value in context.scalars.items() if scalar in uses.scalars]
@@ -116,7 +115,8 @@ def _task_function(context: Context, name: str, fields: list[Field]) -> str:
     lines.append(f"  call void @{name}({', '.join(arguments)})")
     lines.append("  ret void")
     text = "\n".join(lines)
-    return f"define internal void @{name}.task(ptr %data) {context.options.attributes} {{\n{text}\n}}\n"
+    signature = f"internal void @{name}.task(ptr %data) {context.options.attributes}"
+    return f"define {signature} {{\n{text}\n}}\n"
 
 
 def _emit_body_function(
@@ -172,8 +172,4 @@ def _inner_context(
         if scalar in uses.scalars:
             inner.scalars[scalar] = next(remaining)
     inner.status = next(remaining)
-    # Facts about loops around this one hold inside too, as long as their extents can be named.
-    for variable, extent in list(inner.extents.items()):
-        if not variables_of(extent) <= inner.variables.keys():
-            del inner.extents[variable]
     return inner
