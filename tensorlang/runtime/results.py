@@ -124,6 +124,7 @@ def _overlaps_exactly(array: Array) -> bool:
         return True
     positions: Array = np.zeros(1, np.int64)
     for stride, extent in zip(array.strides, array.shape, strict=True):
-        positions = np.add.outer(positions, stride * np.arange(extent)).reshape(-1)
+        steps: Array = np.arange(extent) * stride
+        positions = np.add.outer(positions, steps).reshape(-1)
     ordered = np.sort(positions)
     return bool((np.diff(ordered) < array.dtype.itemsize).any())

@@ -4,9 +4,9 @@ from array import array
 
 import numpy as np
 import pytest
+from hand_built import argmax, matmul, scale
 from hypothesis import given
 from hypothesis import strategies as st
-from operators import argmax, matmul, scale
 from python_kernels import compiled
 
 from tensorlang.dtypes import bf16, bool_, f16, f32, f64, i8, i32, i64, to_numpy, u64
@@ -227,9 +227,7 @@ def pair() -> Definition:
     x = Tensor("X", (affine(n),), f32)
     outputs = tuple(Tensor(name, (affine(n),), f32) for name in ("low", "high"))
     i = Var("i")
-    stages = tuple(
-        Stage((y,), (Axis(i, affine(n)),), (Load(x, (affine(i),)),)) for y in outputs
-    )
+    stages = tuple(Stage((y,), (Axis(i, affine(n)),), (Load(x, (affine(i),)),)) for y in outputs)
     return Definition("pair", (n,), (x,), (), stages, outputs)
 
 
@@ -277,9 +275,7 @@ def test_scalar_mistakes(dtype, value, error, text):
 )  # fmt: skip
 def test_scalars_arrive(dtype, value):
     seen = []
-    f = compiled(
-        scale(f32, dtype), lambda inputs, outputs, scalars, sizes: seen.append(scalars[0])
-    )
+    f = compiled(scale(f32, dtype), lambda inputs, outputs, scalars, sizes: seen.append(scalars[0]))
     f(value, np.ones(1, np.float32))
     f(X=np.ones(1, np.float32), alpha=value)
     assert seen == [value, value]
@@ -288,9 +284,7 @@ def test_scalars_arrive(dtype, value):
 @given(st.floats(width=32))
 def test_bf16_scalars_round_to_even(value):
     seen = []
-    f = compiled(
-        scale(f32, bf16), lambda inputs, outputs, scalars, sizes: seen.append(scalars[0])
-    )
+    f = compiled(scale(f32, bf16), lambda inputs, outputs, scalars, sizes: seen.append(scalars[0]))
     with np.errstate(over="ignore", invalid="ignore"):
         expected = np.float32(value).astype(to_numpy(bf16))
     if np.isinf(expected) and np.isfinite(value):

@@ -45,7 +45,7 @@ def test_found_runtime_uses_threads():
 
 @pytest.mark.parametrize("path", ["/nowhere/libgomp.so.1", ctypes.util.find_library("c")])
 def test_what_is_no_runtime_is_refused(path):
-    with pytest.raises(ValueError, match="TENSORLANG_OPENMP: .* is not an OpenMP runtime"):
+    with pytest.raises(ValueError, match=r"TENSORLANG_OPENMP: .* is not an OpenMP runtime"):
         find_openmp(path)
 
 
@@ -105,7 +105,7 @@ def test_default_follows_affinity_and_environment():
 FORK = """
 import ctypes, os, sys, threading
 import numpy as np
-from operators import scale
+from hand_built import scale
 from python_kernels import compiled
 from tensorlang.dtypes import f32
 from tensorlang.ir.affine import Var, affine

@@ -19,9 +19,7 @@ def matmul(dtype=f32, **fields) -> Definition:
     b = Tensor("B", (affine(k), affine(n)), dtype)
     c = Tensor("C", (affine(m), affine(n)), dtype)
     i, j, l = Var("i"), Var("j"), Var("k")  # noqa: E741
-    value = Call(
-        "mul", (Load(a, (affine(i), affine(l))), Load(b, (affine(l), affine(j)))), dtype
-    )
+    value = Call("mul", (Load(a, (affine(i), affine(l))), Load(b, (affine(l), affine(j)))), dtype)
     stage = Stage(
         (c,),
         (Axis(i, affine(m)), Axis(j, affine(n))),
