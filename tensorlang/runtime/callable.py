@@ -11,14 +11,14 @@ when a call first needs it; strides that it does not know are passed like sizes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from operator import mod
 from time import perf_counter
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
-from tensorlang.ir.affine import Var
 from tensorlang.ir.definition import Condition, Definition
 from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.printer import format_lowered, format_signature
@@ -27,8 +27,8 @@ from tensorlang.runtime.arrays import (
     ArrayLayout,
     TensorParameter,
     address_of,
+    is_addressable,
     layout_of,
-    readable,
 )
 from tensorlang.runtime.failures import failure
 from tensorlang.runtime.kernel import OK, Kernel
@@ -42,6 +42,8 @@ from tensorlang.runtime.timing import Timing, measure
 Layouts: TypeAlias = tuple[ArrayLayout, ...]
 Build: TypeAlias = Callable[[Layouts], Kernel]
 SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm"]
+
+_REMEMBERED = 512  # plans, by shapes and strides
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,17 @@ class _Version:
 
     kernel: Kernel
     strides: tuple[tuple[int, int], ...]
-    seconds: float = field(default=0.0)
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a call with certain shapes and strides does; remembered for the next such call."""
+
+    version: _Version
+    binding: Binding
+    sizes: tuple[int, ...]  # those of the definition, then the strides
+    alignments: tuple[int, ...]  # of each array's address
 
 
 class CompiledFunction:
@@ -101,14 +113,14 @@ class CompiledFunction:
         )
         self._binder = SizeBinder(definition, conditions, bind_sizes)
         self._versions: dict[Layouts, _Version] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._lock = threading.Lock()
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
         arguments = self._signature.bind(args, keywords)
-        binding = self._bind(arguments)
-        results = self._results(arguments, binding, out)
-        self._run(arguments, binding, results)
+        results = self._results(arguments, out)
+        self._run(arguments, results)
         return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
 
     def source(self, kind: SourceKind = "loops") -> str:
@@ -127,9 +139,8 @@ class CompiledFunction:
     def time(self, *args: Any, out: Any = None, seconds: float = 0.2, **keywords: Any) -> Timing:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
         arguments = self._signature.bind(args, keywords)
-        binding = self._bind(arguments)
-        results = self._results(arguments, binding, out)
-        work = binding.work
+        results = self._results(arguments, out)
+        work = self._bind(arguments).work
         return measure(
             lambda: self(*args, out=results, **keywords),
             seconds=seconds,
@@ -162,34 +173,55 @@ class CompiledFunction:
         shapes = tuple([array.shape for array in arguments.arrays])
         return self._binder.bind(shapes, arguments.dims)
 
-    def _results(self, arguments: Arguments, binding: Binding, out: Any) -> tuple[Array, ...]:
-        shapes = binding.output_shapes
+    def _results(self, arguments: Arguments, out: Any) -> tuple[Array, ...]:
+        shapes = self._bind(arguments).output_shapes
         if out is None:
             return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
         names = [parameter.name for parameter in self._signature.tensors]
         inputs = list(zip(names, arguments.arrays, strict=True))
         return check_outputs(self._outputs, out, shapes, inputs)
 
-    def _run(self, arguments: Arguments, binding: Binding, results: tuple[Array, ...]) -> None:
-        # what the machine could not address as it lies goes through a copy
-        arrays = [readable(array) for array in arguments.arrays]
-        arrays += [result if readable(result) is result else _fresh(result) for result in results]
-        version = self._version(tuple([layout_of(array) for array in arrays]))
-        strides = [arrays[a].strides[axis] // arrays[a].itemsize for a, axis in version.strides]
-        code, status = version.kernel.caller(
-            [address_of(array) for array in arrays],
+    def _run(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
+        arrays = (*arguments.arrays, *results)
+        key = (*[(array.shape, array.strides) for array in arrays], *arguments.dims.values())
+        plan = self._plans.get(key)
+        if plan is None:
+            if not all(map(is_addressable, arrays)):
+                self._run_on_copies(arguments, results)
+                return
+            plan = self._plan(arguments, arrays)
+            if len(self._plans) >= _REMEMBERED:
+                self._plans.clear()
+            self._plans[key] = plan
+        addresses = [address_of(array) for array in arrays]
+        if any(map(mod, addresses, plan.alignments)):
+            self._run_on_copies(arguments, results)
+            return
+        code, status = plan.version.kernel.caller(
+            addresses,
             arguments.scalars,
-            (*binding.sizes, *strides),
-            threads_for(binding.work.serial_seconds),
+            plan.sizes,
+            threads_for(plan.binding.work.serial_seconds),
         )
         if code != OK:
-            raise failure(version.kernel.program, code, status, self._sizes(binding))
-        for result, array in zip(results, arrays[len(arguments.arrays) :], strict=True):
-            if array is not result:
-                np.copyto(result, array)
+            sizes = dict(zip(self.definition.sizes, plan.binding.sizes, strict=True))
+            raise failure(plan.version.kernel.program, code, status, sizes)
 
-    def _sizes(self, binding: Binding) -> Mapping[Var, int]:
-        return dict(zip(self.definition.sizes, binding.sizes, strict=True))
+    def _run_on_copies(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
+        """Run on copies of what the machine cannot address as it lies."""
+        inputs = tuple([a if is_addressable(a) else a.copy("C") for a in arguments.arrays])
+        targets = tuple([r if is_addressable(r) else allocate(r.shape, r.dtype) for r in results])
+        self._run(arguments._replace(arrays=inputs), targets)
+        for result, target in zip(results, targets, strict=True):
+            if result is not target:
+                np.copyto(result, target)
+
+    def _plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan:
+        binding = self._bind(arguments)
+        version = self._version(tuple([layout_of(array) for array in arrays]))
+        strides = [arrays[a].strides[axis] // arrays[a].itemsize for a, axis in version.strides]
+        alignments = tuple([array.itemsize for array in arrays])
+        return _Plan(version, binding, (*binding.sizes, *strides), alignments)
 
     # --- versions ----------------------------------------------------------------------------
 
@@ -216,7 +248,3 @@ class CompiledFunction:
             name, _, axis = size.name.rpartition(".stride")
             places.append((names.index(name), int(axis)))
         return tuple(places)
-
-
-def _fresh(result: Array) -> Array:
-    return allocate(result.shape, result.dtype)

@@ -9,6 +9,7 @@ memory, nor may it share memory with an input: results are written while inputs 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any, cast
 
 import numpy as np
@@ -23,10 +24,8 @@ _SELF_OVERLAP_ELEMENTS = 1_000_000
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """Return an uninitialised array in C order whose data begins at a multiple of 64 bytes."""
-    array = np.empty(shape, dtype)
-    if address_of(array) % ALIGNMENT == 0:
-        return array
-    memory = np.empty(array.nbytes + ALIGNMENT, np.uint8)
+    # NumPy's own arrays begin at multiples of 16 bytes, large ones never at one of 64
+    memory = np.empty(prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
     return np.ndarray(shape, dtype, memory, -address_of(memory) % ALIGNMENT)
 
 
@@ -122,9 +121,9 @@ def _overlaps_exactly(array: Array) -> bool:
         for stride, extent in zip(array.strides, array.shape, strict=True)
     ):
         return True
-    positions: Array = np.zeros(1, np.int64)
+    positions = np.zeros(1, np.int64)
     for stride, extent in zip(array.strides, array.shape, strict=True):
-        steps: Array = np.arange(extent) * stride
-        positions = np.add.outer(positions, steps).reshape(-1)
+        steps = np.arange(extent, dtype=np.int64) * stride
+        positions = (positions[:, np.newaxis] + steps).reshape(-1)
     ordered = np.sort(positions)
     return bool((np.diff(ordered) < array.dtype.itemsize).any())

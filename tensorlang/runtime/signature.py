@@ -13,7 +13,7 @@ import operator
 import struct
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -34,8 +34,7 @@ class ScalarParameter:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
-class Arguments:
+class Arguments(NamedTuple):
     """The arguments of a call, checked one by one but not yet against each other."""
 
     arrays: tuple[np.ndarray[Any, Any], ...]
@@ -70,10 +69,10 @@ class Signature:
         if self.dims and len(dims) != len(self.dims):
             missing = ", ".join(dim.name for dim in self.dims if dim not in dims)
             raise TypeError(f"{self.name}: missing size {missing}: give it by keyword")
+        if not self.scalars:
+            return Arguments(tuple(map(as_array, self.tensors, values)), (), dims)
         count = len(self.tensors)
         arrays = tuple(map(as_array, self.tensors, values[:count]))
-        if not self.scalars:
-            return Arguments(arrays, (), dims)
         return Arguments(arrays, tuple(map(as_scalar, self.scalars, values[count:])), dims)
 
     def _by_position(self, args: Sequence[Any]) -> Sequence[Any]:
