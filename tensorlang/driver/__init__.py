@@ -1,0 +1,1 @@
+"""``tl.compile``, and what happens when an operator is called."""

@@ -1,0 +1,198 @@
+"""The parameters of a compiled function, and how a call's arguments find them.
+
+Input:  ``f(A, B, alpha=2)``       Output: ``Arguments(arrays=(A, B), scalars=(2.0,), dims={})``
+
+Sizes that no array fixes (``n: tl.Dim``) are given by keyword. An attribute (``stride: int = 1``)
+has one value per compiled function; repeating that value is harmless.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from tensorlang.dtypes import DType, bf16, integer_range, is_integer
+from tensorlang.ir.affine import Var
+from tensorlang.ir.definition import Attribute, Definition
+from tensorlang.runtime.arrays import TensorParameter, as_array
+
+_MISSING = object()
+
+
+@dataclass(frozen=True, slots=True)
+class ScalarParameter:
+    """A scalar parameter: ``alpha: tl.f32``."""
+
+    function: str
+    name: str
+    dtype: DType
+
+
+class Arguments(NamedTuple):
+    """The arguments of a call, checked one by one but not yet against each other."""
+
+    arrays: tuple[np.ndarray[Any, Any], ...]
+    scalars: tuple[float, ...]
+    dims: Mapping[Var, int]
+
+
+class Signature:
+    """The parameters of ``definition`` by position and by name."""
+
+    def __init__(self, definition: Definition) -> None:
+        name = definition.name
+        self.name = name
+        self.tensors = tuple(TensorParameter(name, tensor) for tensor in definition.inputs)
+        self.scalars = tuple(ScalarParameter(name, s.name, s.dtype) for s in definition.scalars)
+        self.dims = definition.dims
+        self._attributes: dict[str, Attribute] = dict(definition.attributes)
+        places = [parameter.name for parameter in (*self.tensors, *self.scalars)]
+        known = {place: index for index, place in enumerate(places)}
+        positional = [known[name] for name in definition.parameters if name in known]
+        # the place of each positional argument among tensors, then scalars
+        self._order = positional if len(positional) == len(places) else list(range(len(places)))
+        self._in_place = self._order == list(range(len(places)))
+        self._names = places
+
+    def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Arguments:
+        """Return the arguments by parameter; raises TypeError for what does not fit."""
+        if keywords or len(args) != len(self._order):
+            values, dims = self._match(args, keywords)
+        else:
+            values, dims = self._by_position(args), {}
+        if self.dims and len(dims) != len(self.dims):
+            missing = ", ".join(dim.name for dim in self.dims if dim not in dims)
+            raise TypeError(f"{self.name}: missing size {missing}: give it by keyword")
+        if not self.scalars:
+            return Arguments(tuple(map(as_array, self.tensors, values)), (), dims)
+        count = len(self.tensors)
+        arrays = tuple(map(as_array, self.tensors, values[:count]))
+        return Arguments(arrays, tuple(map(as_scalar, self.scalars, values[count:])), dims)
+
+    def _by_position(self, args: Sequence[Any]) -> Sequence[Any]:
+        if self._in_place:
+            return args
+        values: list[Any] = [_MISSING] * len(args)
+        for place, value in zip(self._order, args, strict=True):
+            values[place] = value
+        return values
+
+    def _match(
+        self, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> tuple[list[Any], dict[Var, int]]:
+        if len(args) > len(self._order):
+            raise TypeError(
+                f"{self.name} takes {len(self._order)} positional arguments"
+                f" ({self._listing()}), found {len(args)}"
+            )
+        values: list[Any] = [_MISSING] * len(self._names)
+        for place, value in zip(self._order, args, strict=False):
+            values[place] = value
+        dims: dict[Var, int] = {}
+        by_name = {dim.name: dim for dim in self.dims}
+        for name, value in keywords.items():
+            if name in self._names:
+                place = self._names.index(name)
+                if values[place] is not _MISSING:
+                    raise TypeError(f"{self.name}: {name} is given twice")
+                values[place] = value
+            elif name in by_name:
+                dims[by_name[name]] = as_size(self.name, name, value)
+            else:
+                self._check_attribute(name, value)
+        missing = [self._names[place] for place in self._order if values[place] is _MISSING]
+        if missing:
+            raise TypeError(
+                f"{self.name}: missing {', '.join(missing)}; the parameters are {self._listing()}"
+            )
+        return values, dims
+
+    def _check_attribute(self, name: str, value: Any) -> None:
+        if name not in self._attributes:
+            raise TypeError(
+                f"{self.name} has no parameter {name!r}; the parameters are {self._listing()}"
+            )
+        fixed = self._attributes[name]
+        if type(value) is not type(fixed) or value != fixed:
+            raise TypeError(
+                f"{self.name} was compiled with {name}={fixed!r}, which {value!r} cannot replace;"
+                f" compile it again with {name}={value!r}"
+            )
+
+    def _listing(self) -> str:
+        names = [self._names[place] for place in self._order]
+        return ", ".join([*names, *(f"{dim.name}=" for dim in self.dims)]) or "none"
+
+
+def as_size(function: str, name: str, value: Any) -> int:
+    """Return a size given by keyword as an int >= 0."""
+    try:
+        size = -1 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        size = -1
+    if size < 0:
+        kind = ValueError if isinstance(value, int) and not isinstance(value, bool) else TypeError
+        raise kind(f"{function}: the size {name} must be an integer >= 0, found {value!r}")
+    return size
+
+
+def as_scalar(parameter: ScalarParameter, value: Any) -> float:
+    """Return ``value`` as the number to pass for a scalar parameter.
+
+    Raises TypeError for the wrong kind (a float for an integer parameter), ValueError for a number
+    that the dtype cannot hold.
+    """
+    if isinstance(value, np.generic) or (isinstance(value, np.ndarray) and value.ndim == 0):
+        value = cast("Any", value).item()
+    dtype, where = parameter.dtype, f"{parameter.function}: {parameter.name}"
+    if dtype.kind == "bool":
+        if not isinstance(value, bool):
+            raise TypeError(f"{where} must be a bool, found {_kind(value)}")
+        return value
+    if is_integer(dtype):
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{where} must be an integer ({dtype.name}), found {_kind(value)}")
+        low, high = integer_range(dtype)
+        if not low <= value <= high:
+            raise ValueError(f"{where} must lie in [{low}, {high}] ({dtype.name}), found {value}")
+        return value
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise TypeError(f"{where} must be a number ({dtype.name}), found {_kind(value)}")
+    try:
+        return _bits_of_bf16(float(value)) if dtype is bf16 else _fitting(dtype, float(value))
+    except OverflowError:
+        raise ValueError(f"{where}: {value!r} is too large for {dtype.name}") from None
+
+
+# in "=" formats, pack refuses what is out of range; in native ones it gives infinity
+_FLOAT_FORMATS = {"f16": "=e", "f32": "=f", "f64": "=d"}
+
+
+def _fitting(dtype: DType, value: float) -> float:
+    struct.pack(_FLOAT_FORMATS[dtype.name], value)
+    return value
+
+
+def _bits_of_bf16(value: float) -> int:
+    """Return the 16 bits of ``value``, rounded to nearest, ties to even."""
+    (bits,) = struct.unpack("=I", struct.pack("=f", value))
+    if math.isnan(value):
+        return (bits >> 16) | 0x40
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
+    if math.isfinite(value) and rounded & 0x7F80 == 0x7F80:
+        raise OverflowError
+    return rounded
+
+
+def _kind(value: Any) -> str:
+    return (
+        f"{value!r} ({type(value).__name__})"
+        if isinstance(value, float | int)
+        else (f"an object of type {type(value).__name__}")
+    )
