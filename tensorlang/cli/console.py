@@ -17,6 +17,9 @@ from rich.markup import escape
 from rich.syntax import Syntax
 from rich.table import Table
 
+PIPE_WIDTH = 1000
+"""Columns of what is not a terminal: nothing is folded or cut for a program that reads it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Display:
@@ -64,8 +67,7 @@ class Display:
             table.add_row(*map(escape, row))
         if not terminal:
             self.text(title)
-        width = None if terminal else 1000
-        self.console.print(table, width=width, crop=False)
+        self.console.print(table)
 
     @contextmanager
     def step(self, text: str) -> Iterator[None]:
@@ -88,4 +90,7 @@ class Display:
 
 def make_display(file: IO[str] | None = None, terminal: bool | None = None) -> Display:
     """Return a display for standard output, or for ``file``; ``terminal`` overrides what it is."""
-    return Display(Console(file=file, force_terminal=terminal, highlight=False))
+    console = Console(file=file, force_terminal=terminal, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return Display(console)
