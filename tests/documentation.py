@@ -16,6 +16,7 @@ the last one, beside what the page says. ``...`` on the page stands for any text
 import contextlib
 import doctest
 import io
+import linecache
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,14 +76,20 @@ def find_blocks(page: str) -> list[Block]:
     return blocks
 
 
-def run_page(page: Path, namespace: dict[str, Any] | None = None) -> list[Mismatch]:
-    """Run a page's Python and return the outputs that differ from what the page says."""
-    namespace = {"__name__": "__docs__"} if namespace is None else namespace
+def run_page(page: Path, name: str | None = None) -> list[Mismatch]:
+    """Run a page's Python and return the outputs that differ from what the page says.
+
+    ``name`` is what errors call the page: a path that is the same on every machine.
+    """
+    name = str(page) if name is None else name
+    source = page.read_text()
+    linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
+    namespace: dict[str, Any] = {"__name__": "__docs__"}
     mismatches: list[Mismatch] = []
     printed = io.StringIO()
-    for block in find_blocks(page.read_text()):
+    for block in find_blocks(source):
         if block.kind == "python":
-            code = compile("\n" * block.start + block.text, str(page), "exec")
+            code = compile("\n" * block.start + block.text, name, "exec")
             with contextlib.redirect_stdout(printed):
                 exec(code, namespace)
             continue
@@ -98,9 +105,9 @@ def _agrees(want: str, got: str) -> bool:
     return doctest.OutputChecker().check_output(want.rstrip() + "\n", got + "\n", flags)
 
 
-def update_page(page: Path) -> int:
+def update_page(page: Path, name: str | None = None) -> int:
     """Write what the snippets print into the page; return the number of blocks changed."""
-    mismatches = run_page(page)
+    mismatches = run_page(page, name)
     lines = page.read_text().splitlines()
     for mismatch in reversed(mismatches):
         lines[mismatch.block.start : mismatch.block.end] = mismatch.printed.splitlines()

@@ -18,9 +18,10 @@ PAGES = [page for page in PAGES if any(b.kind == "python" for b in find_blocks(p
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_snippets_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # a snippet that writes a file leaves no trace
+    name = str(page.relative_to(ROOT))
     if os.environ.get("UPDATE_DOCS"):
-        update_page(page)
-    mismatches = run_page(page)
+        update_page(page, name)
+    mismatches = run_page(page, name)
     assert not mismatches, "\n\n".join(m.describe(page) for m in mismatches)
 
 

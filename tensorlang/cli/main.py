@@ -16,6 +16,7 @@ app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich" if sys.stdout.isatty() else None,
     help="A tensor language in which no schedule can produce a wrong result.",
 )
 
