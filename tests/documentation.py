@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>\w*)[ \t]*$")
+FENCE = re.compile(r"^(?P<fence>`{3,})(?P<language>[^`\s]*)[^`]*$")
 OUTPUT_MARK = "<!-- output -->"
 
 
