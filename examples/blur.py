@@ -1,7 +1,7 @@
 """A box blur of a picture, scheduled three ways: what locality is worth.
 
-The blur has two stages: along the rows, then down the columns. Made one after the other, the picture
-goes through memory twice; fused into one expression, nine reads are made for each pixel; in
+The blur has two stages: along the rows, then down the columns. Made one after the other, the
+picture goes through memory twice; fused into one expression, nine reads are made for each pixel; in
 tiles, the rows that a tile needs are made just before it, and stay in a cache.
 
 Run it as ``python examples/blur.py [HEIGHT WIDTH]``.
@@ -53,7 +53,7 @@ def in_strips() -> tl.Schedule:
     """Return a schedule that makes the rows of a strip just before they are used."""
     s = tl.schedule(blur)
     y, x = s.loops
-    strip, row = s.split(y, 32)
+    strip, _ = s.split(y, 32)
     s.parallel(strip)
     s.compute_at("across", strip)
     for column in (x, s["across"].loops[-1]):

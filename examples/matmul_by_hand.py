@@ -81,7 +81,7 @@ def schedule_matmul(blocks: Blocks) -> tl.Schedule:
     s.layout(packed_a, lambda i, k: (i // height, k, i % height))
 
     # Sums stay in registers while k runs; between blocks of k they are copied in and out.
-    s.cache_write("matmul", at=tile, scope="local")
+    s.cache_write("matmul", at=tile)
     s.parallel(row_block)
     s.unroll(i)
     s.vectorize(j)

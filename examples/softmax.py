@@ -35,7 +35,7 @@ def by_rows() -> tl.Schedule:
     for stage in ("top", "total"):  # sixteen partial results at once, combined at the end
         _, lane = s.split(s[stage].loops[-1], 16)
         partial = s.rfactor(lane)
-        s.vectorize(s[partial].loops[-1])
+        s.vectorize(partial.loops[-1])
     return s
 
 

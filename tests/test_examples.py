@@ -17,9 +17,9 @@ def test_each_example_has_its_small_sizes() -> None:
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_run(example: Path) -> None:
+    code = f"import runpy; runpy.run_path({str(example)!r}, run_name='__main__')"
     done = subprocess.run(
-        [sys.executable, "-c", f"import runpy; runpy.run_path({str(example)!r}, run_name='__main__')"]
-        + list(SIZES[example.stem]),
+        [sys.executable, "-c", code, *SIZES[example.stem]],
         capture_output=True, text=True, cwd=ROOT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
