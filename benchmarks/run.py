@@ -2,6 +2,8 @@
 
 ``python -m benchmarks.run [FIGURE ...]``: all figures, or only some of them, which are printed and
 not written. Each runs in fresh processes with a fixed number of threads.
+
+Output: the text between the two marks of the page; what people wrote around them stays.
 """
 
 import argparse
@@ -51,7 +53,8 @@ class Target:
 
     def __str__(self) -> str:
         verdict = "yes" if self.figure <= self.limit else "**no**"
-        return f"| {self.what} | {self.figure:.3g} {self.unit} | {self.limit:g} {self.unit} | {verdict} |"
+        measured, limit = f"{self.figure:.3g} {self.unit}", f"{self.limit:g} {self.unit}"
+        return f"| {self.what} | {measured} | {limit} | {verdict} |"
 
 
 def write_report() -> str:
@@ -151,9 +154,12 @@ def _by_threads(tables: dict[int, Milliseconds], work: float | None = None) -> l
 def main() -> None:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("figure", nargs="*", choices=[*FIGURES, []], help="only these; not written")
-    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("figure", nargs="*", help=f"only these; not written: {', '.join(FIGURES)}")
+    parser.add_argument("--threads", type=int, default=1, help="for the figures that are named")
     arguments = parser.parse_args()
+    unknown = set(arguments.figure) - set(FIGURES)
+    if unknown:
+        parser.error(f"there is no figure {', '.join(sorted(unknown))}")
     for figure in arguments.figure:
         for row, time in measure(figure, arguments.threads).items():
             print(f"{row:50} {time:9.2f} ms")

@@ -28,18 +28,19 @@ def tiled() -> tl.Schedule:
 
 
 def tiled_packed_parallel() -> tl.Schedule:
-    """A register tile, panels of B packed, rows in parallel."""
+    """A register tile, 256 columns of B packed into panels, rows in parallel."""
     s = tl.schedule(matmul)
     i, j, k = s.loops
-    jo, ji = s.split(j, 16)
-    io, ii = s.split(i, 6)
-    s.reorder(jo, io, k, ii, ji)
-    panel = s.cache_read("B", at=jo)
-    s.layout(panel, lambda k, j: (k, j))
-    s.cache_write("matmul", at=io)
-    s.parallel(io)
-    s.unroll(ii)
-    s.vectorize(ji)
+    block, j = s.split(j, 256)
+    panel, j = s.split(j, 16)
+    tile, i = s.split(i, 6)
+    s.reorder(block, tile, panel, k, i, j)
+    packed = s.cache_read("B", at=block)
+    s.layout(packed, lambda k, j: (j // 16, k, j % 16))
+    s.cache_write("matmul", at=panel)
+    s.parallel(tile)
+    s.unroll(i)
+    s.vectorize(j)
     return s
 
 
