@@ -6,7 +6,7 @@ Output: a rich table in a terminal; in a pipe the same as Markdown, without esca
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO
@@ -70,7 +70,7 @@ class Display:
         self.console.print(table)
 
     @contextmanager
-    def step(self, text: str) -> Iterator[None]:
+    def step(self, text: str) -> Generator[None]:
         """Show a spinner beside ``text`` while the body runs; in a pipe just say it."""
         if not self.console.is_terminal:
             self.text(f"{text} ...")

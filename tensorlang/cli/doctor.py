@@ -11,8 +11,9 @@ import platform
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
-from typing import Literal
+from typing import Any, Literal
 
 from tensorlang.cli.console import make_display
 
@@ -78,10 +79,9 @@ def _find_package(name: str, absent: Literal["optional", "missing"], advice: str
 
 def _find_processor() -> Iterator[Finding]:
     try:
-        import llvmlite.binding as llvm
-
         from tensorlang.targets.cpu import host_target
 
+        llvm: Any = import_module("llvmlite.binding")
         yield Finding("LLVM", "ok", ".".join(map(str, llvm.llvm_version_info)))
         target = host_target()
     except ImportError as error:
