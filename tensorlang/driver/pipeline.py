@@ -30,7 +30,7 @@ def compile_program(program: Program, options: CompileOptions, *, prove: bool) -
     ``prove`` asks for the whole-program proof (unless the options switch it off). Raises
     ScheduleError, with the evidence, if it fails.
     """
-    from tensorlang.lower.place_inits import place_inits
+    from tensorlang.schedule.place_inits import place_inits
 
     placed = place_inits(program)
     proof = _prove(placed, options) if prove else "a default schedule, not proved again"
@@ -54,7 +54,7 @@ def _prove(placed: Program, options: CompileOptions) -> str:
 
     start = perf_counter()
     evidence = prove(placed)
-    if not evidence.holds:
+    if not evidence.ok:
         raise ScheduleError(str(evidence))
     return f"proved in {1e3 * (perf_counter() - start):.0f} ms"
 

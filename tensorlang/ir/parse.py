@@ -68,5 +68,6 @@ def _convert(node: ast.expr, names: Mapping[str, Var], text: str) -> Affine:
             pass
     known = ", ".join(names) or "none"
     raise ParseError(
-        f"{ast.unparse(node)!r} in {text!r} is not understood; names: {known}; operators: + - * // %"
+        f"{ast.unparse(node)!r} in {text!r} is not understood; names: {known}; "
+        "operators: + - * // %"
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.affine import Var
@@ -455,7 +455,7 @@ class Schedule:
             if isinstance(value, StageHandle):
                 return value.label
             if isinstance(value, tuple):
-                return tuple(plain(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+                return tuple(plain(item) for item in cast("tuple[Any, ...]", value))
             return "..." if callable(value) else value
 
         arguments = tuple(plain(argument) for argument in step.arguments)
@@ -467,7 +467,7 @@ class Schedule:
         if isinstance(value, StageHandle):
             return value.label
         if isinstance(value, tuple):
-            return tuple(self._recorded(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+            return tuple(self._recorded(item) for item in cast("tuple[Any, ...]", value))
         return value() if callable(value) else value
 
     def _name_of(self, result: Var | Stage) -> str:

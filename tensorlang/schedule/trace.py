@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from tensorlang.source import UNKNOWN, SourceLocation
 
@@ -57,8 +57,7 @@ def _python(value: Any) -> str:
     if isinstance(value, LayoutText):
         return str(value)
     if isinstance(value, tuple | list):
-        items: list[str] = [_python(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
-        return f"[{', '.join(items)}]"
+        return f"[{', '.join(_python(item) for item in cast('list[Any]', value))}]"
     return repr(value)
 
 
@@ -66,42 +65,34 @@ def _to_json(value: Any) -> Any:
     if isinstance(value, LayoutText):
         return {"layout": {"variables": list(value.variables), "indices": list(value.indices)}}
     if isinstance(value, tuple | list):
-        return [_to_json(item) for item in value]  # pyright: ignore[reportUnknownVariableType]
+        return [_to_json(item) for item in cast("list[Any]", value)]
     return value
 
 
 def step_from_json(data: Any) -> Step:
     """Return the step that :meth:`Step.to_json` wrote; raises ValueError for anything else."""
-    if not isinstance(data, dict):
-        raise ValueError(f"a step is an object with a name, not {data!r}")
-    record: dict[str, Any] = data  # pyright: ignore[reportUnknownVariableType]
+    record = cast("dict[str, Any]", data) if isinstance(data, dict) else {}
     name, arguments = record.get("name"), record.get("arguments")
-    keywords: Any = record.get("keywords", {})
-    if (
-        not isinstance(name, str)
-        or not isinstance(arguments, list)
-        or not isinstance(keywords, dict)
-    ):
+    keywords = record.get("keywords", {})
+    if not (isinstance(name, str) and isinstance(arguments, list) and isinstance(keywords, dict)):
         raise ValueError(f"a step needs a name, a list of arguments and keywords: {data!r}")
-    items: list[Any] = arguments  # pyright: ignore[reportUnknownVariableType]
-    named: dict[str, Any] = keywords  # pyright: ignore[reportUnknownVariableType]
     return Step(
         name,
-        tuple(_from_json(argument) for argument in items),
-        {str(key): _from_json(value) for key, value in named.items()},
+        tuple(_from_json(argument) for argument in cast("list[Any]", arguments)),
+        {key: _from_json(item) for key, item in cast("dict[str, Any]", keywords).items()},
     )
 
 
 def _from_json(value: Any) -> Any:
     if isinstance(value, dict):
-        layout: Any = value.get("layout")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+        record = cast("dict[str, Any]", value)
+        layout = record.get("layout")
         if not isinstance(layout, dict):
-            raise ValueError(f"{value!r} is no argument of a step")
-        variables: Any = layout.get("variables")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        indices: Any = layout.get("indices")  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        return LayoutText(tuple(map(str, variables)), tuple(map(str, indices)))
+            raise ValueError(f"{record!r} is no argument of a step")
+        parts = cast("dict[str, list[Any]]", layout)
+        return LayoutText(tuple(map(str, parts["variables"])), tuple(map(str, parts["indices"])))
     if isinstance(value, list):
-        return tuple(_from_json(item) for item in value)  # pyright: ignore[reportUnknownVariableType]
+        return tuple(_from_json(item) for item in cast("list[Any]", value))
     if value is None or isinstance(value, str | int | float | bool):
         return value
     raise ValueError(f"{value!r} is no argument of a step")

@@ -75,7 +75,7 @@ class CacheWrite:
         if self._needs_proof(program, places):
             require_proof(
                 self.apply(program).program,
-                f"what {self.stage.name} writes inside {self.loop} is no box that can be copied back",
+                f"what {self.stage.name} writes inside {self.loop} is no box to be copied back",
                 "a loop further in or further out",
                 self.loop,
             )

@@ -60,7 +60,7 @@ class ComputeAt:
         for around in (*enclosing_loops(program.body, self.loop), loop):
             if around.kind == "vectorized":
                 raise Refusal(
-                    f"{self.stage.name} would be computed once for each lane of {handle_of(around)}",
+                    f"{self.stage.name} would be computed once a lane of {handle_of(around)}",
                     "compute it at a loop around the vectorized one",
                     loops=(self.loop,),
                 )
@@ -88,7 +88,7 @@ class ComputeAt:
         if self._reads_what_is_inside(program):
             require_proof(
                 self.apply(program).program,
-                f"{self.stage.name} needs more of what is computed inside {self.loop} than is there",
+                f"{self.stage.name} needs more than is computed inside {self.loop} so far",
                 "place consumers before producers: compute_at this stage first",
                 self.loop,
             )
@@ -167,7 +167,7 @@ def require_movable(program: Program, stage: Stage, step: str) -> None:
     for place in places_of(program.body):
         if place.compute.stage is stage and not is_untouched(place, stage):
             raise Refusal(
-                f"the loops of {stage.name} have been scheduled already, and {step} makes them anew",
+                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
                 f"{step} first, then split",
                 loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
             )
@@ -188,7 +188,7 @@ def is_untouched(place: Place, stage: Stage) -> bool:
 
 
 def before_consumers(body: Stmt, stage: Stage, box: Box, nest: Stmt) -> Stmt:
-    """Return ``body`` with storage and nest of a stage put before the first statement that reads it."""
+    """Return ``body`` with a stage's storage and nest before the first statement that reads it."""
     if isinstance(body, Alloc):
         return replace(body, body=before_consumers(body.body, stage, box, nest))
     stmts = body.stmts if isinstance(body, Seq) else (body,)

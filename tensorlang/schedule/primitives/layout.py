@@ -23,7 +23,7 @@ from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import find_alloc, replace_stmt
 
-LayoutMap = Callable[..., tuple[AffineLike, ...]]
+LayoutMap = Callable[..., AffineLike | tuple[AffineLike, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +117,8 @@ def trace_layout(rank: int, layout_map: LayoutMap) -> tuple[tuple[Var, ...], tup
     """Return the variables and indices of a map given as a function of positions."""
     code = getattr(layout_map, "__code__", None)
     names = code.co_varnames[: code.co_argcount] if code is not None else ()
-    if len(names) != rank:
-        names = tuple(f"p{n}" for n in range(rank)) if not names else names
+    if not names:
+        names = tuple(f"p{n}" for n in range(rank))
     variables = tuple(Var(name) for name in names)
     result = layout_map(*[affine(variable) for variable in variables])
     indices = result if isinstance(result, tuple) else (result,)

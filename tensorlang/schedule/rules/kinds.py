@@ -52,10 +52,13 @@ def as_contraction(stage: Stage) -> Contraction | None:
     reduction = {axis.variable for axis in stage.reduction_axes}
     if not (reduction & _variables(left) and reduction & _variables(right)):
         return None
-    rows, columns, batch = [], [], []
+    rows: list[int] = []
+    columns: list[int] = []
+    batch: list[int] = []
     for position, axis in enumerate(stage.axes):
         in_left, in_right = axis.variable in _variables(left), axis.variable in _variables(right)
-        (batch if in_left and in_right else rows if in_left else columns).append(position)
+        kind = batch if in_left and in_right else rows if in_left else columns
+        kind.append(position)
     if not rows:
         return None
     return Contraction(tuple(rows), tuple(columns), tuple(batch), left, right)

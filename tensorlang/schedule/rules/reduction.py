@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.ir.definition import Stage
-from tensorlang.schedule.rules.elementwise import vectorize_loop
 from tensorlang.schedule.rules.kinds import reads_last_axis
 from tensorlang.schedule.rules.machine import Machine
 
