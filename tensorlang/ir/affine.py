@@ -110,7 +110,7 @@ class Product(_Structural):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return multiply_atoms, (self.factors,)
+        return _sorted_product, (self.factors,)
 
 
 class Min(_Structural):
@@ -126,7 +126,7 @@ class Min(_Structural):
         return f"min({', '.join(map(str, self.operands))})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Min, (self.operands,)
+        return _sorted_min, (self.operands,)
 
 
 class ValueAtom(_Structural):
@@ -306,6 +306,16 @@ def multiply_atoms(atoms: tuple[Atom, ...]) -> Affine:
         return affine(factors[0])
     factors.sort(key=lambda factor: factor.key)
     return affine(Product(tuple(factors)))
+
+
+def _sorted_product(factors: tuple[Atom, ...]) -> Product:
+    """Return the product of atoms whose order may have changed: unpickled variables are new."""
+    return Product(tuple(sorted(factors, key=lambda factor: factor.key)))
+
+
+def _sorted_min(operands: tuple[Affine, ...]) -> Min:
+    """Return the minimum of operands whose order may have changed."""
+    return Min(tuple(sorted(operands, key=lambda operand: operand.key)))
 
 
 def minimum(*operands: AffineLike) -> Affine:

@@ -11,12 +11,23 @@ is a node of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, Union
 
 from tensorlang.dtypes import DType, bool_, i64
-from tensorlang.ir.affine import Affine, Key, ValueAtom, Var, affine, variables_of
+from tensorlang.ir.affine import (
+    Affine,
+    FloorDiv,
+    Key,
+    Min,
+    Product,
+    SymbolicDiv,
+    ValueAtom,
+    Var,
+    affine,
+    variables_of,
+)
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Scalar, Tensor
@@ -127,31 +138,54 @@ def children(expr: Expr) -> tuple[Expr, ...]:
             return ()
 
 
+def index_forms(expr: Expr) -> tuple[Affine, ...]:
+    """Return the index expressions that stand directly in ``expr``."""
+    from tensorlang.ir.lowered import FlatLoad
+
+    match expr:
+        case Load():
+            return expr.indices
+        case IndexValue():
+            return (expr.index,)
+        case FlatLoad():
+            checks = [form for check in expr.checks for form in (check.index, check.extent)]
+            return (expr.offset, *checks)
+        case _:
+            return ()
+
+
+def index_values(expr: Expr) -> tuple[Expr, ...]:
+    """Return the data-dependent values that the index expressions of ``expr`` are made of."""
+    return tuple([value for form in index_forms(expr) for value in _values_inside(form)])
+
+
 def iterate(*roots: Expr) -> Iterator[Expr]:
-    """Yield every node below ``roots`` once, operands before their users."""
+    """Yield every node below ``roots`` once, operands before their users.
+
+    Values inside index expressions come before the node that is indexed.
+    """
+    yield from _postorder(roots, lambda node: children(node) + index_values(node))
+
+
+def _postorder(
+    roots: tuple[Expr, ...], operands: Callable[[Expr], tuple[Expr, ...]]
+) -> Iterator[Expr]:
+    """Yield nodes once each, operands first; without recursion, so that depth costs nothing."""
     seen: set[int] = set()
-
-    def visit(expr: Expr) -> Iterator[Expr]:
-        if id(expr) in seen:
-            return
-        seen.add(id(expr))
-        for child in children(expr):
-            yield from visit(child)
-        if isinstance(expr, Load | IndexValue):
-            indices = expr.indices if isinstance(expr, Load) else (expr.index,)
-            for index in indices:
-                for inner in _values_inside(index):
-                    yield from visit(inner)
-        yield expr
-
     for root in roots:
-        yield from visit(root)
+        stack: list[tuple[Expr, bool]] = [(root, False)]
+        while stack:
+            node, expanded = stack.pop()
+            if expanded:
+                yield node
+            elif id(node) not in seen:
+                seen.add(id(node))
+                stack.append((node, True))
+                stack.extend([(operand, False) for operand in reversed(operands(node))])
 
 
 def _values_inside(index: Affine) -> Iterator[Expr]:
     """Yield the data-dependent values that ``index`` is made of."""
-    from tensorlang.ir.affine import FloorDiv, Min, Product, SymbolicDiv
-
     for atom, _ in index.terms:
         stack = [atom]
         while stack:
@@ -181,39 +215,47 @@ def expr_variables(*roots: Expr) -> frozenset[Var]:
     """Return the variables that the expressions depend on through their indices."""
     found: set[Var] = set()
     for expr in iterate(*roots):
-        if isinstance(expr, Load):
-            for index in expr.indices:
-                found |= variables_of(index)
-        elif isinstance(expr, IndexValue):
-            found |= variables_of(expr.index)
+        for index in index_forms(expr):
+            found |= variables_of(index)
     return frozenset(found)
 
 
 def structural_key(expr: Expr) -> Key:
-    """Return a sortable key, equal exactly for expressions that are built alike."""
+    """Return a sortable key, equal exactly for expressions that are built alike.
+
+    The key lists the distinct nodes, operands by their number, so that its length is that of the
+    graph however much is shared: a tree would be exponentially long.
+    """
+    rows: dict[Key, int] = {}
+    numbers: dict[int, int] = {}
+    for node in _postorder((expr,), children):
+        operands = tuple([numbers[id(operand)] for operand in children(node)])
+        numbers[id(node)] = rows.setdefault(_structural_row(node, operands), len(rows))
+    return tuple(rows)
+
+
+def _structural_row(expr: Expr, operands: tuple[int, ...]) -> Key:
+    forms = tuple([index.key for index in index_forms(expr)])
+    return (type(expr).__name__, *_identity_of(expr), expr.dtype.name, operands, forms)
+
+
+def _identity_of(expr: Expr) -> tuple[str, int]:
+    """Return what tells ``expr`` from others of its class: a name, and an identity or zero."""
     match expr:
         case Const():
-            return ("const", repr(expr.value), expr.dtype.name)
-        case IndexValue():
-            return ("index", repr(expr.index.key), expr.dtype.name)
-        case ScalarRef():
-            return ("scalar", expr.scalar.name, expr.dtype.name)
-        case Placeholder():
-            return ("placeholder", expr.name, str(id(expr)))
-        case Load():
-            return ("load", str(id(expr.tensor)), repr([index.key for index in expr.indices]))
+            return repr(expr.value), 0
         case Call():
-            return ("call", expr.function, repr([structural_key(arg) for arg in expr.args]))
-        case Cast() | Bitcast():
-            return (
-                "cast",
-                type(expr).__name__ + expr.dtype.name,
-                repr(structural_key(expr.operand)),
-            )
-        case Select():
-            return ("select", "", repr([structural_key(child) for child in children(expr)]))
+            return expr.function, 0
+        case ScalarRef():
+            return expr.scalar.name, id(expr.scalar)
+        case Placeholder():
+            return expr.name, id(expr)
+        case Load():
+            return expr.tensor.name, id(expr.tensor)
+        case IndexValue() | Cast() | Bitcast() | Select():
+            return "", 0
         case _:
-            return ("flat", expr.buffer.name, repr(expr.offset.key))
+            return expr.buffer.name, id(expr.buffer)
 
 
 def value_atom(expr: Expr) -> ValueAtom:
