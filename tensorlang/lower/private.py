@@ -1,0 +1,291 @@
+"""Run the instances beyond a tensor's end where that touches nothing but spare private storage.
+
+Input (the edge tile of a matmul, C.acc local, B packed into panels of 16 lanes)::
+
+    C.acc[i, j] += A[i, k] * B.copy[k, j]      # if i < M and j < N
+
+Output::
+
+    C.acc[i, j] += A[min(i, M - 1), k] * B.copy[k, j]
+
+A guard in the inner loop costs branches and masked accesses, and one masked access keeps an
+accumulator out of the registers. An element beyond the end of its tensor is never read by an
+instance that counts, so it may hold anything, as long as the storage has room for it
+(``storage.has_room``) and every read stays in memory: a read along an unguarded axis is proved in
+bounds, or clamped, or, where it depends on a vector's lane, made lazy (``where(j < N, ..., 0)``).
+
+This is done for writes to ``local`` storage, for loops with ``tail="pad"``, and for copies: the
+lanes that a packed copy has beyond the tensor are filled with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from tensorlang.dtypes import DType, bool_, i64
+from tensorlang.ir.affine import (
+    ZERO,
+    Affine,
+    ValueAtom,
+    Var,
+    affine,
+    depends_on,
+    minimum,
+    substitute,
+    variables_of,
+)
+from tensorlang.ir.definition import Stage, Tensor
+from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Select, iterate
+from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
+from tensorlang.ir.walk import map_children, rewrite_expr
+from tensorlang.lower.known import Known, known_of
+from tensorlang.lower.storage import Storage, has_room, is_lane_axis
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What surrounds a statement: ranges, allocations, and the kinds of the loops."""
+
+    known: Known
+    storage: Storage = field(default_factory=dict[Tensor, Alloc])
+    loops: tuple[For | Fused, ...] = ()
+
+    def inside(self, stmt: Stmt) -> Place:
+        """Return what surrounds the children of ``stmt``."""
+        match stmt:
+            case For() | Fused():
+                return Place(self.known.inside(stmt), self.storage, (*self.loops, stmt))
+            case Alloc():
+                return replace(self, storage={**self.storage, stmt.tensor: stmt})
+            case _:
+                return self
+
+    def variables(self, *kinds: str) -> set[Var]:
+        """Return the variables of the surrounding loops of these kinds."""
+        return {
+            loop.variable for loop in self.loops if isinstance(loop, For) and loop.kind in kinds
+        }
+
+
+def run_private_tails(program: Program) -> Program:
+    """Return ``program`` with guards dropped where only private spare elements are written."""
+    place = Place(known_of(program))
+    filled = _filled_axes(program.body, place)
+    return replace(program, body=_visit(program.body, place, filled, {}))
+
+
+def zero_filled_guards(program: Program) -> frozenset[tuple[int, Affine]]:
+    """Return the guards (with the id of their stage) that lane-filling copies will drop."""
+    found: set[tuple[int, Affine]] = set()
+
+    def visit(stmt: Stmt, place: Place) -> None:
+        if isinstance(stmt, Compute) and stmt.stage.copies is not None:
+            axes = _droppable(stmt, place)
+            found.update((id(stmt.stage), form) for form, axis in _tails(stmt) if axis in axes)
+        inside = place.inside(stmt)
+        map_children(stmt, lambda child: (visit(child, inside), child)[1])
+
+    visit(program.body, Place(known_of(program)))
+    return frozenset(found)
+
+
+def _tails(compute: Compute) -> list[tuple[Affine, int]]:
+    """Return the guards that keep an instance below the end of its tensor, with their axes."""
+    pairs = zip(compute.stage.axes, compute.binding, strict=False)
+    ends = {axis.extent - 1 - form: n for n, (axis, form) in enumerate(pairs)}
+    return [(form, ends[form]) for form in compute.guard if form in ends]
+
+
+def _droppable(compute: Compute, place: Place) -> set[int]:
+    """Return the axes whose tail guard ``compute`` may ignore, as far as its write goes."""
+    tails = _tails(compute)
+    if not tails or _reads_data_dependent(compute.stage):
+        return set()
+    allocs = [place.storage.get(compute.redirect(tensor)) for tensor in compute.stage.tensors]
+    dropped: set[int] = set()
+    for form, axis in tails:
+        wanted = all(
+            alloc is not None
+            and _is_wanted(compute, alloc, form, axis, place)
+            and has_room(alloc, axis, compute.binding[axis], place.known)
+            for alloc in allocs
+        )
+        if wanted:
+            dropped.add(axis)
+    return dropped
+
+
+def _is_wanted(compute: Compute, alloc: Alloc, form: Affine, axis: int, place: Place) -> bool:
+    """Tell whether ignoring a tail guard is worth it."""
+    if alloc.scope == "local":
+        return True
+    if any(
+        isinstance(loop, For) and loop.tail == "pad" and depends_on(form, {loop.variable})
+        for loop in place.loops
+    ):
+        return True
+    if compute.stage.copies is None or not is_lane_axis(alloc, axis):
+        return False
+    return alloc.layout is not None or depends_on(form, place.variables("vectorized"))
+
+
+def _reads_data_dependent(stage: Stage) -> bool:
+    return any(
+        isinstance(atom, ValueAtom)
+        for node in iterate(*stage.values)
+        if isinstance(node, Load)
+        for index in node.indices
+        for atom, _ in index.terms
+    )
+
+
+def _filled_axes(body: Stmt, place: Place) -> dict[int, set[int]]:
+    """Return, for each ``Alloc`` (by id), the axes along which all its writers fill the spare room.
+
+    A reader may then look there; what it finds is defined, if meaningless.
+    """
+    filled: dict[int, set[int]] = {}
+
+    def visit(stmt: Stmt, place: Place) -> None:
+        if isinstance(stmt, Compute):
+            guarded = {axis for _, axis in _tails(stmt)} - _droppable(stmt, place)
+            unguarded = set(range(len(stmt.stage.axes))) - guarded
+            for tensor in stmt.stage.tensors:
+                alloc = place.storage.get(stmt.redirect(tensor))
+                if alloc is not None:
+                    known = filled.setdefault(id(alloc), set(unguarded))
+                    known &= unguarded
+        inside = place.inside(stmt)
+        map_children(stmt, lambda child: (visit(child, inside), child)[1])
+
+    visit(body, place)
+    return filled
+
+
+_Derived = dict[tuple[int, tuple[Affine, ...], tuple[tuple[Tensor, Tensor], ...]], Stage]
+
+
+def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]], derived: _Derived) -> Stmt:
+    if isinstance(stmt, Compute):
+        axes = _droppable(stmt, place)
+        return _run_everywhere(stmt, axes, place, filled, derived) if axes else stmt
+    inside = place.inside(stmt)
+    return map_children(stmt, lambda child: _visit(child, inside, filled, derived))
+
+
+def _run_everywhere(
+    compute: Compute,
+    axes: set[int],
+    place: Place,
+    filled: dict[int, set[int]],
+    derived: _Derived,
+) -> Compute:
+    """Return ``compute`` without the tail guards of ``axes``, its reads made safe."""
+    dropped = {form for form, axis in _tails(compute) if axis in axes}
+    guard = tuple([form for form in compute.guard if form not in dropped])
+    stage = compute.stage
+    if compute.part != "init":
+        reads = _Reads(compute, axes, place, filled)
+        values = tuple([rewrite_expr(value, reads.make_safe) for value in stage.values])
+        if any(new is not old for new, old in zip(values, stage.values, strict=True)):
+            stage = replace(stage, values=values)
+    return replace(compute, stage=stage, guard=guard)
+
+
+class _Reads:
+    """Makes the loads of one instance safe beyond the ends of the unguarded axes."""
+
+    def __init__(
+        self, compute: Compute, axes: set[int], place: Place, filled: dict[int, set[int]]
+    ) -> None:
+        self.compute = compute
+        self.place = place
+        self.filled = filled
+        self.mapping = dict(zip(compute.stage.variables, compute.binding, strict=False))
+        self.beyond = {compute.stage.axes[axis].variable: axis for axis in axes}
+        self.lanes = place.variables("vectorized")
+        self.zeros = compute.stage.copies is not None and not self._is_local()
+        self.nonempty = {axis: self._is_nonempty(axis) for axis in axes}
+
+    def _is_local(self) -> bool:
+        target = self.compute.redirect(self.compute.stage.tensor)
+        return self.place.storage[target].scope == "local"
+
+    def _is_nonempty(self, axis: int) -> bool:
+        """Whether the loops, where they run at all, reach an instance inside the tensor."""
+        form = self.compute.stage.axes[axis].extent - 1 - self.compute.binding[axis]
+        first = {
+            variable: ZERO
+            for variable in variables_of(form)
+            if self.place.known.extents.get(variable, affine(variable)).is_constant
+        }
+        return self.place.known.proves(substitute(form, first))
+
+    def make_safe(self, node: Expr) -> Expr:
+        """Return a load that touches only memory that is there; other nodes as they are."""
+        if not isinstance(node, Load):
+            return node
+        tensor = self.compute.redirect(node.tensor)
+        indices = list(node.indices)
+        lazy: set[int] = set()
+        for dimension, index in enumerate(node.indices):
+            axes = {self.beyond[v] for v in variables_of(index) if v in self.beyond}
+            if not axes:
+                continue
+            if self.zeros:
+                lazy |= axes
+            elif not self._is_defined(tensor, dimension, index):
+                clamped = self._clamped(tensor, dimension, index)
+                if clamped is not None and all(self.nonempty[axis] for axis in axes):
+                    indices[dimension] = clamped
+                else:
+                    lazy |= axes
+        lazy |= {axis for axis, nonempty in self.nonempty.items() if not nonempty}
+        load = Load(node.tensor, tuple(indices)) if indices != list(node.indices) else node
+        if not lazy:
+            return load
+        condition = _conjunction(self._inside(axis) for axis in sorted(lazy))
+        return Select(condition, load, _zero(node.dtype), node.dtype)
+
+    def _is_defined(self, tensor: Tensor, dimension: int, index: Affine) -> bool:
+        """Whether reading ``index`` along ``dimension`` gives some defined value in any case."""
+        here = substitute(index, self.mapping)
+        known = self.place.known
+        if known.proves(tensor.shape[dimension] - 1 - here):
+            return True
+        alloc = self.place.storage.get(tensor)
+        return (
+            alloc is not None
+            and dimension in self.filled.get(id(alloc), set())
+            and has_room(alloc, dimension, here, known)
+        )
+
+    def _clamped(self, tensor: Tensor, dimension: int, index: Affine) -> Affine | None:
+        if depends_on(substitute(index, self.mapping), self.lanes):
+            return None  # lanes that are clamped would not be neighbours any more
+        return minimum(index, tensor.shape[dimension] - 1)
+
+    def _inside(self, axis: int) -> Affine:
+        end = self.compute.stage.axes[axis]
+        return end.extent - 1 - end.variable
+
+
+def _conjunction(forms: Iterable[Affine]) -> Expr:
+    """Return the condition that all ``forms`` are >= 0."""
+    result: Expr | None = None
+    for form in forms:
+        holds = Call("ge", (IndexValue(form, i64), Const(0, i64)), bool_)
+        result = holds if result is None else Call("and", (result, holds), bool_)
+    assert result is not None
+    return result
+
+
+def _zero(dtype: DType) -> Const:
+    match dtype.kind:
+        case "float":
+            return Const(0.0, dtype)
+        case "bool":
+            return Const(False, dtype)
+        case _:
+            return Const(0, dtype)
