@@ -47,29 +47,32 @@ class Known:
         """Return what holds where all ``forms`` are >= 0."""
         return replace(self, assumed=self.assumed + tuple(substitute(f, self.facts) for f in forms))
 
-    def proves(self, form: Affine) -> bool:
-        """Tell whether ``form`` >= 0 for certain at this place."""
+    def decide(self, form: Affine) -> bool | None:
+        """Tell whether ``form`` >= 0 at this place: always, never, or None for "not known"."""
         if not form.terms:
             return form.constant >= 0
         form = substitute(form, self.facts)
         if any(_is_plainly_below(other, form) for other in self.assumed):
             return True
-        return _proves(form, self.extents)
+        interval = bounds(form, self.extents)
+        if interval is None:
+            return None
+        if _is_nonnegative(interval[0]):
+            return True
+        return False if _is_nonnegative(-interval[1] - 1) else None
 
-    def refutes(self, form: Affine) -> bool:
-        """Tell whether ``form`` < 0 for certain at this place."""
-        return self.proves(-form - 1)
+    def proves(self, form: Affine) -> bool:
+        """Tell whether ``form`` >= 0 for certain at this place."""
+        return self.decide(form) is True
 
 
 def _is_plainly_below(lesser: Affine, greater: Affine) -> bool:
     return lesser.terms == greater.terms and lesser.constant <= greater.constant
 
 
-def _proves(form: Affine, extents: Mapping[Var, Affine]) -> bool:
-    interval = bounds(form, extents)
-    if interval is None:
-        return False
-    return is_nonnegative(_without_remainders(interval[0]))
+def _is_nonnegative(bound: Affine) -> bool:
+    # What is left of the loops' extents may hold remainders: M + 5 - 6 * ((M + 5) // 6).
+    return is_nonnegative(_without_remainders(bound))
 
 
 def _without_remainders(form: Affine) -> Affine:

@@ -31,6 +31,8 @@ from tensorlang.lower.simplify_guards import simplify_guards
 from tensorlang.lower.simplify_indices import simplify_indices
 from tensorlang.lower.sink_vectors import sink_vectors
 from tensorlang.lower.unroll import unroll
+from tensorlang.lower.unroll_registers import unroll_registers
+from tensorlang.lower.vectorize_copies import vectorize_copies
 from tensorlang.lower.version_tiles import version_tiles
 
 
@@ -52,6 +54,8 @@ class LoweredPass:
 
 SCHEDULED_PASSES: tuple[ScheduledPass, ...] = (
     ScheduledPass("place_inits", place_inits),
+    ScheduledPass("vectorize_copies", vectorize_copies),
+    ScheduledPass("unroll_registers", unroll_registers),
     ScheduledPass("merge_parallel", merge_parallel),
     ScheduledPass("simplify_guards", simplify_guards),
     ScheduledPass("peel_tails", peel_tails),

@@ -37,6 +37,7 @@ from tensorlang.ir.affine import (
 )
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Select, iterate
+from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import map_children, rewrite_expr
 from tensorlang.lower.known import Known, known_of
@@ -72,7 +73,7 @@ def run_private_tails(program: Program) -> Program:
     """Return ``program`` with guards dropped where only private spare elements are written."""
     place = Place(known_of(program))
     filled = _filled_axes(program.body, place)
-    return replace(program, body=_visit(program.body, place, filled, {}))
+    return replace(program, body=_visit(program.body, place, filled))
 
 
 def zero_filled_guards(program: Program) -> frozenset[tuple[int, Affine]]:
@@ -150,12 +151,16 @@ def _filled_axes(body: Stmt, place: Place) -> dict[int, set[int]]:
     def visit(stmt: Stmt, place: Place) -> None:
         if isinstance(stmt, Compute):
             guarded = {axis for _, axis in _tails(stmt)} - _droppable(stmt, place)
-            unguarded = set(range(len(stmt.stage.axes))) - guarded
             for tensor in stmt.stage.tensors:
                 alloc = place.storage.get(stmt.redirect(tensor))
                 if alloc is not None:
-                    known = filled.setdefault(id(alloc), set(unguarded))
-                    known &= unguarded
+                    axes = {
+                        axis
+                        for axis in range(len(alloc.shape))
+                        if axis not in guarded and _reaches_end(alloc, axis, stmt, place.known)
+                    }
+                    known = filled.setdefault(id(alloc), axes)
+                    known &= axes
         inside = place.inside(stmt)
         map_children(stmt, lambda child: (visit(child, inside), child)[1])
 
@@ -163,15 +168,20 @@ def _filled_axes(body: Stmt, place: Place) -> dict[int, set[int]]:
     return filled
 
 
-_Derived = dict[tuple[int, tuple[Affine, ...], tuple[tuple[Tensor, Tensor], ...]], Stage]
+def _reaches_end(alloc: Alloc, axis: int, compute: Compute, known: Known) -> bool:
+    """Whether the loops around a writer run on to the end of the storage's box."""
+    interval = bounds(compute.binding[axis], known.extents)
+    if interval is None:
+        return False
+    return known.proves(interval[1] - alloc.origin[axis] - alloc.shape[axis] + 1)
 
 
-def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]], derived: _Derived) -> Stmt:
+def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]]) -> Stmt:
     if isinstance(stmt, Compute):
         axes = _droppable(stmt, place)
-        return _run_everywhere(stmt, axes, place, filled, derived) if axes else stmt
+        return _run_everywhere(stmt, axes, place, filled) if axes else stmt
     inside = place.inside(stmt)
-    return map_children(stmt, lambda child: _visit(child, inside, filled, derived))
+    return map_children(stmt, lambda child: _visit(child, inside, filled))
 
 
 def _run_everywhere(
@@ -179,7 +189,6 @@ def _run_everywhere(
     axes: set[int],
     place: Place,
     filled: dict[int, set[int]],
-    derived: _Derived,
 ) -> Compute:
     """Return ``compute`` without the tail guards of ``axes``, its reads made safe."""
     dropped = {form for form, axis in _tails(compute) if axis in axes}

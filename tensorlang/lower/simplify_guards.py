@@ -49,9 +49,10 @@ def undecided(forms: tuple[Affine, ...], known: Known) -> tuple[Affine, ...] | N
     """Return the forms that are not known to be >= 0; None if one is known to be negative."""
     kept: list[Affine] = []
     for form in forms:
-        if known.proves(form):
+        holds = known.decide(form)
+        if holds is True:
             continue
-        if known.refutes(form):
+        if holds is False:
             return None
         same = next((n for n, other in enumerate(kept) if other.terms == form.terms), None)
         if same is None:

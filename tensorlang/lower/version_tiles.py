@@ -62,7 +62,7 @@ def _collect(stmt: Stmt, path: tuple[Stmt, ...], tests: dict[int, list[_Test]]) 
         for guards in _groups(stmt):
             found = [test for form in guards if (test := _test(stmt, form, path)) is not None]
             if found:
-                depth = max(depth for depth, _ in found)
+                depth = max(_depth_of_registers(path), *(depth for depth, _ in found))
                 anchor = path[depth] if depth < len(path) else stmt
                 tests.setdefault(id(anchor), []).extend(test for _, test in found)
     for child in children_of(stmt):
@@ -100,6 +100,14 @@ def _test(compute: Compute, form: Affine, path: tuple[Stmt, ...]) -> tuple[int, 
     return min(depth for depth, loop in loops if _is_tile_loop(loop)), test
 
 
+def _depth_of_registers(path: tuple[Stmt, ...]) -> int:
+    """Return the depth of the outermost storage in registers, which a test never moves out of."""
+    for depth, stmt in enumerate(path):
+        if isinstance(stmt, Alloc) and stmt.scope == "local":
+            return depth
+    return 0
+
+
 def _below_run(path: tuple[Stmt, ...], depth: int) -> int:
     """Nothing may stand between the position loop of a fused loop and its run."""
     inner = path[depth + 1] if depth + 1 < len(path) else None
@@ -127,14 +135,15 @@ def _visit_children(stmt: Stmt, tests: _Tests, met: _Met, depth: int) -> Stmt:
 def _version(stmt: Stmt, mine: list[_Test], tests: _Tests, met: _Met, depth: int) -> Stmt:
     """Put the test around as little of ``stmt`` as holds all of its instances."""
     if isinstance(stmt, Seq):
-        computes = {id(test.compute) for test in mine}
-        holding = [n for n, child in enumerate(stmt.stmts) if _holds(child, computes)]
-        first, last = holding[0], holding[-1] + 1
-        if last - first < len(stmt.stmts):
-            before = [_visit(child, tests, met, depth) for child in stmt.stmts[:first]]
-            after = [_visit(child, tests, met, depth) for child in stmt.stmts[last:]]
-            middle = stmt.stmts[first] if last == first + 1 else Seq(stmt.stmts[first:last])
-            return sequence(*before, _version(middle, mine, tests, met, depth), *after)
+        children: list[Stmt] = []
+        for child in stmt.stmts:
+            within = [test for test in mine if _holds(child, test.compute)]
+            children.append(
+                _version(child, within, tests, met, depth)
+                if within
+                else _visit(child, tests, met, depth)
+            )
+        return sequence(*children)
     if isinstance(stmt, Alloc) and stmt.scope != "local":
         return replace(stmt, body=_version(stmt.body, mine, tests, met, depth))
     mine = [*mine, *(test for test in tests.get(id(stmt), ()) if test not in mine)]
@@ -144,7 +153,5 @@ def _version(stmt: Stmt, mine: list[_Test], tests: _Tests, met: _Met, depth: int
     return If(conditions, unguarded, _visit_children(stmt, tests, met, depth + 1))
 
 
-def _holds(stmt: Stmt, computes: set[int]) -> bool:
-    if isinstance(stmt, Compute):
-        return id(stmt) in computes
-    return any(_holds(child, computes) for child in children_of(stmt))
+def _holds(stmt: Stmt, compute: Compute) -> bool:
+    return stmt is compute or any(_holds(child, compute) for child in children_of(stmt))

@@ -1,0 +1,93 @@
+"""Unroll the short loops that index storage in registers.
+
+Input::                                             Output::
+
+    C.acc = local f32[6, 16] at [...]                   C.acc = local f32[6, 16] at [...]
+    ...                                                 ...
+    for i in 6:                                         unrolled for i in 6:
+        vectorized for j in 16:                             vectorized for j in 16:
+            C[...] = C.acc[6 * i.o + i, ...]                    C[...] = C.acc[6 * i.o + i, ...]
+
+A register has no address: an element of "local" storage can live in one only where its index is
+known when compiling. Loops that would write out more than ``_MOST_COPIES`` copies of an instance
+are left alone; their storage stays in memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tensorlang.ir.affine import Affine, Var, substitute, variables_of
+from tensorlang.ir.definition import Tensor
+from tensorlang.ir.expr import loads_of
+from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
+from tensorlang.ir.walk import children_of, map_children
+
+_MOST_COPIES = 64
+
+
+def unroll_registers(program: Program) -> Program:
+    """Return ``program`` with the loops over elements of "local" storage unrolled."""
+    chosen: set[Var] = set()
+    _choose(program.body, frozenset(), (), chosen)
+    return replace(program, body=_visit(program.body, chosen)) if chosen else program
+
+
+def _choose(
+    stmt: Stmt, registers: frozenset[Tensor], loops: tuple[For | Fused, ...], chosen: set[Var]
+) -> None:
+    match stmt:
+        case Alloc(scope="local"):
+            registers = registers | {stmt.tensor}
+        case For() | Fused():
+            loops = (*loops, stmt)
+        case Compute():
+            _choose_around(stmt, registers, loops, chosen)
+        case _:
+            pass
+    for child in children_of(stmt):
+        _choose(child, registers, loops, chosen)
+
+
+def _choose_around(
+    compute: Compute,
+    registers: frozenset[Tensor],
+    loops: tuple[For | Fused, ...],
+    chosen: set[Var],
+) -> None:
+    indexing = {
+        variable
+        for index in _register_indices(compute, registers)
+        for variable in variables_of(index)
+    }
+    wanted: list[For] = []
+    copies = 1
+    for loop in loops:
+        if not isinstance(loop, For) or not loop.extent.is_constant:
+            continue
+        if loop.kind == "unrolled":
+            copies *= loop.extent.constant
+        elif loop.kind == "serial" and loop.variable in indexing:
+            copies *= loop.extent.constant
+            wanted.append(loop)
+    if copies <= _MOST_COPIES:
+        chosen.update(loop.variable for loop in wanted)
+
+
+def _register_indices(compute: Compute, registers: frozenset[Tensor]) -> list[Affine]:
+    """Return the indices with which an instance accesses storage in registers."""
+    found: list[Affine] = []
+    if any(compute.redirect(tensor) in registers for tensor in compute.stage.tensors):
+        found.extend(compute.binding[: len(compute.stage.axes)])
+    if compute.part != "init":
+        mapping = dict(zip(compute.stage.variables, compute.binding, strict=False))
+        for load in loads_of(*compute.stage.values):
+            if compute.redirect(load.tensor) in registers:
+                found.extend(substitute(index, mapping) for index in load.indices)
+    return found
+
+
+def _visit(stmt: Stmt, chosen: set[Var]) -> Stmt:
+    if isinstance(stmt, For) and stmt.variable in chosen:
+        stmt = replace(stmt, kind="unrolled")
+    return map_children(stmt, lambda child: _visit(child, chosen))
