@@ -8,13 +8,25 @@ that is what turns the addresses of packed panels back into strides.
 
 from __future__ import annotations
 
-from tensorlang.ir.affine import Affine, AffineLike, Atom, FloorDiv, Min, map_atoms, minimum
+from tensorlang.ir.affine import (
+    ONE,
+    Affine,
+    AffineLike,
+    Atom,
+    FloorDiv,
+    Min,
+    Product,
+    Var,
+    affine,
+    map_atoms,
+    minimum,
+)
 from tensorlang.ir.interval import Extents, bounds, is_nonnegative
 
 
 def simplify_index(index: Affine, extents: Extents) -> Affine:
     """Return an equal index expression, for variables that run within ``extents``."""
-    if all(not isinstance(atom, FloorDiv | Min) for atom, _ in index.terms):
+    if all(isinstance(atom, Var) for atom, _ in index.terms):
         return index
     return map_atoms(index, lambda atom: _simplify_atom(atom, extents))
 
@@ -28,6 +40,11 @@ def _simplify_atom(atom: Atom, extents: Extents) -> AffineLike:
             return _constant_quotient(atom, extents)
         case Min():
             return _least(atom, extents)
+        case Product():
+            result = ONE
+            for factor in atom.factors:
+                result = result * affine(_simplify_atom(factor, extents))
+            return atom if result == affine(atom) else result
         case _:
             return atom
 
