@@ -29,7 +29,7 @@ from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import Expr, IndexValue, Load, Select, children
 from tensorlang.ir.walk import substitute_in_expr
 from tensorlang.poly.domain import Instance, Nest, Storage
-from tensorlang.poly.isl_text import NotProved, condition_text
+from tensorlang.poly.isl_text import NotProvedError, condition_text
 
 Branch = tuple[tuple[Expr, bool], ...]
 """The conditions on the way to a load, and whether each holds there."""
@@ -253,9 +253,9 @@ class Accesses:
 
 
 def storage_of(instance: Instance, tensor: Tensor) -> Storage:
-    """Return where ``instance`` finds ``tensor``; raises NotProved when there is no such place."""
+    """Return where ``instance`` finds ``tensor``; raises NotProvedError if it is nowhere."""
     actual = instance.compute.redirect(tensor)
     storage = instance.storages.get(actual)
     if storage is None:
-        raise NotProved(f"{actual.name} has no storage where {instance.compute.stage} uses it")
+        raise NotProvedError(f"{actual.name} has no storage where {instance.compute.stage} uses it")
     return storage

@@ -25,7 +25,7 @@ from tensorlang.poly.access import (
     reads_of_stage,
 )
 from tensorlang.poly.domain import Instance, Nest
-from tensorlang.poly.isl_text import NotProved, condition_text, fails_text, holds_text
+from tensorlang.poly.isl_text import NotProvedError, condition_text, fails_text, holds_text
 from tensorlang.poly.witness import (
     Counterexample,
     describe_access,
@@ -38,7 +38,7 @@ CLAIM = "bounds"
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """Is ``form`` >= 0 wherever ``access`` happens?"""
+    """``form`` must be >= 0 wherever ``access`` happens."""
 
     access: Access
     form: Affine
@@ -135,7 +135,7 @@ def _check_load(nest: Nest, stage: Stage, read: StageRead) -> Counterexample | N
             continue  # checked when it runs
         forms = [form for form in (index, extent - 1 - index) if not _plain(form, extents, stage)]
         if forms and not (is_affine(index, nest) and is_affine(extent, nest)):
-            raise NotProved(
+            raise NotProvedError(
                 f"{index} is not affine, and may leave {read.load.tensor.name} in {stage}"
             )
         unknown.extend(forms)
@@ -169,7 +169,8 @@ def _check_load(nest: Nest, stage: Stage, read: StageRead) -> Counterexample | N
         {variable.name: value for variable, value in found.sizes.items()},
         {variable.name: value for variable, value in point.items()},
         (
-            f"{stage.name}[{where}] reads {read.load.tensor.name}[{read_at}]; its shape is [{shape}]",
+            f"{stage.name}[{where}] reads {read.load.tensor.name}[{read_at}]",
+            f"its shape is [{shape}]",
         ),
         refuted=found.is_real,
     )

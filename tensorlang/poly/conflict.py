@@ -55,7 +55,9 @@ def find_conflict_in(accesses: Accesses, handle: Var | None = None) -> Counterex
 
 
 def _scopes(accesses: Accesses, handle: Var | None) -> Iterator[_Scope]:
-    inside: dict[Loop, tuple[int, list[Access], list[Access]]] = {}
+    depths: dict[Loop, int] = {}
+    writes: dict[Loop, list[Access]] = {}
+    reads: dict[Loop, list[Access]] = {}
     everything = [(access, True) for access in accesses.writes]
     everything += [(access, False) for access in (*accesses.reads, *accesses.copies)]
     for access, is_write in everything:
@@ -66,11 +68,11 @@ def _scopes(accesses: Accesses, handle: Var | None) -> Iterator[_Scope]:
             concerned = loop.is_concurrent if handle is None else handle in loop.handles
             # Storage whose prefix holds the loop's variables is allocated inside the loop.
             if concerned and len(access.storage.prefix) <= depth:
-                parts = inside.setdefault(loop, (depth, [], []))
-                parts[1 if is_write else 2].append(access)
+                depths[loop] = depth
+                (writes if is_write else reads).setdefault(loop, []).append(access)
             depth += len(loop.variables)
-    for loop, (depth, writes, reads) in inside.items():
-        yield _Scope(loop, depth, tuple(writes), tuple(reads))
+    for loop, depth in depths.items():
+        yield _Scope(loop, depth, tuple(writes.get(loop, ())), tuple(reads.get(loop, ())))
 
 
 def _apart(scope: _Scope, one: Access, other: Access) -> bool:

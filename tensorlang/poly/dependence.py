@@ -19,7 +19,7 @@ from tensorlang.ir.affine import Var, variables_of
 from tensorlang.ir.definition import Tensor
 from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.domain import Nest, Storage
-from tensorlang.poly.isl_text import NotProved
+from tensorlang.poly.isl_text import NotProvedError
 
 _MOST_COPIES = 8
 """A value that passes through more copies in a row is not traced further."""
@@ -53,7 +53,7 @@ class Dependences:
             if part.is_empty():
                 return relation
             relation = relation.subtract_range(copied).union(part.apply_range(self.copies))
-        raise NotProved(f"a value passes through more than {_MOST_COPIES} copies")
+        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
 
     def reads_of_unwritten_copies(self) -> isl.UnionMap:
         """Return the reads that see, through copies, a cell that nobody has written."""
@@ -69,7 +69,7 @@ class Dependences:
                 return result
             relation = relation.apply_range(self.copies)
             result = result.union(relation.intersect_range(lost))
-        raise NotProved(f"a value passes through more than {_MOST_COPIES} copies")
+        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
 
 
 def find_dependences(accesses: Accesses) -> Dependences:

@@ -9,42 +9,17 @@ compared node by node, and a factored reduction must map its points onto the ori
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 import islpy as isl
 
-from tensorlang.dtypes import bf16, f16
-from tensorlang.ir.affine import (
-    Affine,
-    AffineLike,
-    Atom,
-    FloorDiv,
-    Min,
-    Product,
-    SymbolicDiv,
-    ValueAtom,
-    Var,
-    affine,
-    map_atoms,
-    substitute,
-)
-from tensorlang.ir.definition import Axis, Stage, Tensor
+from tensorlang.ir.affine import Affine, AffineLike, Var, affine, substitute
+from tensorlang.ir.definition import Axis, Stage
 from tensorlang.ir.derivation import Derivation, Factored, Inlined
-from tensorlang.ir.expr import (
-    Bitcast,
-    Call,
-    Cast,
-    Const,
-    Expr,
-    IndexValue,
-    Load,
-    Placeholder,
-    ScalarRef,
-    Select,
-    index_from_value,
-)
+from tensorlang.ir.expr import Load
 from tensorlang.ir.program import Program
-from tensorlang.ir.walk import rewrite_expr, substitute_in_expr
+from tensorlang.ir.walk import substitute_in_expr
+from tensorlang.poly.expression import inline, is_same
 from tensorlang.poly.isl_text import Parameters, form_text, holds_text
 from tensorlang.poly.witness import Counterexample
 
@@ -104,129 +79,6 @@ def _inlined_fault(record: Inlined) -> str | None:
         if not is_same(expected, found):
             return f"inlining {inlined} into {old} gives another expression"
     return None
-
-
-def inline(expr: Expr, inlined: Stage) -> Expr:
-    """Return ``expr`` with the loads of the tensors of ``inlined`` replaced by its values."""
-    values = dict(zip(inlined.tensors, inlined.values, strict=True))
-
-    def visit(node: Expr) -> Expr:
-        match node:
-            case IndexValue():
-                return IndexValue(_inline_in_index(node.index, inlined), node.dtype)
-            case Load():
-                indices = tuple(_inline_in_index(index, inlined) for index in node.indices)
-                if node.tensor not in values:
-                    return Load(node.tensor, indices)
-                mapping = {a.variable: i for a, i in zip(inlined.axes, indices, strict=True)}
-                return _rounded(substitute_in_expr(values[node.tensor], mapping), node.tensor)
-            case _:
-                return node
-
-    return rewrite_expr(expr, visit)
-
-
-def _inline_in_index(index: Affine, inlined: Stage) -> Affine:
-    def replace(atom: Atom) -> AffineLike:
-        if isinstance(atom, ValueAtom):
-            return index_from_value(inline(atom.expr, inlined))
-        return atom
-
-    return map_atoms(index, replace)
-
-
-def _rounded(value: Expr, tensor: Tensor) -> Expr:
-    """Round as storing the value would: also when the stage is gone."""
-    if value.dtype is tensor.dtype and tensor.dtype not in (f16, bf16):
-        return value
-    return Cast(value, tensor.dtype)
-
-
-def is_same(left: Expr, right: Expr) -> bool:
-    """Whether two expressions are built alike, bit for bit in their constants."""
-    seen: set[tuple[int, int]] = set()
-
-    def same(a: Expr, b: Expr) -> bool:
-        if a is b or (id(a), id(b)) in seen:
-            return True
-        if not _same_node(a, b, same):
-            return False
-        seen.add((id(a), id(b)))
-        return True
-
-    return same(left, right)
-
-
-def _same_node(a: Expr, b: Expr, same: _Compare) -> bool:
-    match a, b:
-        case Const(), Const():
-            alike = type(a.value) is type(b.value) and repr(a.value) == repr(b.value)
-            return alike and a.dtype is b.dtype
-        case IndexValue(), IndexValue():
-            return a.dtype is b.dtype and _same_index(a.index, b.index, same)
-        case ScalarRef(), ScalarRef():
-            return a.scalar is b.scalar
-        case Placeholder(), Placeholder():
-            return a is b
-        case Load(), Load():
-            return a.tensor is b.tensor and all(
-                _same_index(i, j, same) for i, j in zip(a.indices, b.indices, strict=True)
-            )
-        case Call(), Call():
-            return (
-                a.function == b.function
-                and a.dtype is b.dtype
-                and len(a.args) == len(b.args)
-                and all(same(x, y) for x, y in zip(a.args, b.args, strict=True))
-            )
-        case (Cast(), Cast()) | (Bitcast(), Bitcast()):
-            return a.dtype is b.dtype and same(a.operand, b.operand)
-        case Select(), Select():
-            return (
-                a.dtype is b.dtype
-                and same(a.condition, b.condition)
-                and same(a.then, b.then)
-                and same(a.otherwise, b.otherwise)
-            )
-        case _:
-            return False
-
-
-class _Compare:
-    """The type of ``same``: spelled out, since the functions call each other."""
-
-    def __call__(self, a: Expr, b: Expr) -> bool: ...
-
-
-def _same_index(left: Affine, right: Affine, same: _Compare) -> bool:
-    if left != right:
-        return False
-    pairs = zip(_value_atoms(left), _value_atoms(right), strict=True)
-    return all(same(a.expr, b.expr) for a, b in pairs)
-
-
-def _value_atoms(index: Affine) -> Iterator[ValueAtom]:
-    for atom, _ in index.terms:
-        yield from _value_atoms_of(atom)
-
-
-def _value_atoms_of(atom: Atom) -> Iterator[ValueAtom]:
-    match atom:
-        case ValueAtom():
-            yield atom
-        case FloorDiv():
-            yield from _value_atoms(atom.operand)
-        case SymbolicDiv():
-            yield from _value_atoms(atom.operand)
-            yield from _value_atoms(atom.divisor)
-        case Product():
-            for factor in atom.factors:
-                yield from _value_atoms_of(factor)
-        case Min():
-            for operand in atom.operands:
-                yield from _value_atoms(operand)
-        case _:
-            pass
 
 
 def _extents(axes: tuple[Axis, ...]) -> tuple[Affine, ...]:
@@ -289,7 +141,7 @@ def _final_fault(old: Stage, partial: Stage, final: Stage, count: int) -> str | 
 def _points_fault(
     program: Program, old: Stage, partial: Stage, mapping: Mapping[Var, AffineLike]
 ) -> str | None:
-    """The points of ``partial`` must be those of ``old``, one to one."""
+    """Map the points of ``partial`` onto those of ``old``, one to one."""
     conditions = (*program.definition.conditions, *program.conditions)
     parameters = Parameters(program.definition.sizes, conditions)
     old_set, old_names = _points(parameters, old)

@@ -29,7 +29,7 @@ from tensorlang.ir.program import (
     Seq,
     Stmt,
 )
-from tensorlang.poly.isl_text import NotProved, Parameters, form_text, holds_text
+from tensorlang.poly.isl_text import NotProvedError, Parameters, form_text, holds_text
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,7 +154,7 @@ class Nest:
                     yield from self._visit(child, loops, (*time, number), storages)
             case For(body=Fused(run=run) as piece) if run is not None:
                 if run.chunk is not stmt.variable or stmt.extent != _pieces(piece, run.size):
-                    raise NotProved(
+                    raise NotProvedError(
                         f"the loop {stmt.variable} does not run over the pieces of {piece.handle}"
                     )
                 kind = piece.kind if stmt.kind in ("serial", "unrolled") else stmt.kind
@@ -168,7 +168,7 @@ class Nest:
                 loop = Loop((stmt.handle,), stmt.variables, stmt.extents, stmt.kind)
                 yield from self._enter(loop, stmt.body, loops, time, storages)
             case Fused():
-                raise NotProved(
+                raise NotProvedError(
                     f"a statement stands between the positions and the pieces of {stmt.handle}"
                 )
             case Alloc():
@@ -196,7 +196,7 @@ class Nest:
                 number = len(self.instances)
                 yield Instance(number, stmt, loops, time, storages, variables, extents, names)
             case _:
-                raise NotProved(f"a {type(stmt).__name__} is not part of a scheduled program")
+                raise NotProvedError(f"a {type(stmt).__name__} is not part of a scheduled program")
 
     def _enter(
         self,
@@ -207,7 +207,9 @@ class Nest:
         storages: Mapping[Tensor, Storage],
     ) -> Iterator[Instance]:
         if any(variable in outer.variables for outer in loops for variable in loop.variables):
-            raise NotProved(f"the variable of loop {loop.handles[0]} belongs to an outer loop too")
+            raise NotProvedError(
+                f"the variable of loop {loop.handles[0]} belongs to an outer loop too"
+            )
         yield from self._visit(body, (*loops, loop), (*time, *loop.variables), storages)
 
     def constraints(self, instance: Instance, names: Mapping[Var, str] | None = None) -> str:

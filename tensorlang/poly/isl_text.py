@@ -5,13 +5,14 @@ Input:  ``6 * i.o + i.i`` at the second and third loop     Output: ``6*l1 + l2``
 Names are made here (``p0`` for sizes, ``l0`` for loops) because a user's may mean something to isl
 or not be identifiers: a stage may be called ``max`` or ``softmax/e``. A product or quotient of
 sizes alone (``M * N``) becomes a parameter of its own: what holds for every value of it holds for
-the real one. Everything else that is not affine raises :class:`NotProved`.
+the real one. Everything else that is not affine raises :class:`NotProvedError`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
 
 import islpy as isl
 
@@ -44,7 +45,7 @@ Names = Mapping[Var, str]
 _thread = threading.local()
 
 
-class NotProved(Exception):
+class NotProvedError(Exception):
     """A question that cannot be put to isl, with the reason in words."""
 
 
@@ -55,6 +56,30 @@ def isl_context() -> isl.Context:
         context = isl.Context()
         _thread.context = context
     return context
+
+
+@contextmanager
+def limited(budget: int) -> Generator[None, None, None]:
+    """Bound isl's basic operations within the block; beyond, isl raises ``isl.Error``."""
+    context = isl_context()
+    context.reset_operations()
+    context.set_max_operations(budget)
+    try:
+        yield
+    finally:
+        context.set_max_operations(0)
+        context.resume()
+
+
+def reason_of(error: Exception) -> str:
+    """Return why something is not proved. Out of budget, isl fails at whatever it is doing."""
+    if isinstance(error, NotProvedError):
+        return f"not proved: {error}"
+    try:
+        isl.Set.read_from_str(isl_context(), "{ [x] : x >= 0 }").is_empty()
+    except isl.Error:
+        return "not proved: it takes more operations than the budget allows"
+    return f"not proved: isl failed ({str(error).splitlines()[0]})"
 
 
 class Parameters:
@@ -91,7 +116,7 @@ class Parameters:
             for condition in self._conditions:
                 try:
                     text = form_text(condition.form, {}, self)
-                except NotProved:
+                except NotProvedError:
                     continue  # one assumption less
                 parts.append(f"{text} {'=' if condition.equality else '>='} 0")
             parts.extend(
@@ -112,7 +137,7 @@ class Parameters:
 
 
 def form_text(form: Affine, names: Names, parameters: Parameters) -> str:
-    """Return an index form as isl text; raises NotProved where it is not affine."""
+    """Return an index form as isl text; raises NotProvedError where it is not affine."""
     parts = [str(form.constant)] if form.constant or not form.terms else []
     for atom, coef in form.terms:
         text = _atom_text(atom, names, parameters)
@@ -125,18 +150,18 @@ def _atom_text(atom: Atom, names: Names, parameters: Parameters) -> str:
         case Var():
             name = names.get(atom) or parameters.name(atom)
             if name is None:
-                raise NotProved(f"the variable {atom} is used outside its loop")
+                raise NotProvedError(f"the variable {atom} is used outside its loop")
             return name
         case FloorDiv():
             return f"floor(({form_text(atom.operand, names, parameters)})/{atom.divisor})"
         case Min():
             return f"min({', '.join(form_text(o, names, parameters) for o in atom.operands)})"
         case ValueAtom():
-            raise NotProved(f"{atom!r} depends on data")
+            raise NotProvedError(f"{atom!r} depends on data")
         case _:
             name = parameters.name(atom)
             if name is None:
-                raise NotProved(f"{atom!r} is not affine in the loops")
+                raise NotProvedError(f"{atom!r} is not affine in the loops")
             return name
 
 
@@ -203,5 +228,5 @@ def _forms_text(
         if hold:
             return " and ".join(holds_text(form, names, parameters) for form in forms)
         return f"({' or '.join(fails_text(form, names, parameters) for form in forms)})"
-    except NotProved:
+    except NotProvedError:
         return None

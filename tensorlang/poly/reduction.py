@@ -23,7 +23,7 @@ from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.dependence import Dependences, tensor_of_output_tag, union_of
 from tensorlang.poly.domain import Instance, Nest, Storage
 from tensorlang.poly.flow import access_of_tag
-from tensorlang.poly.isl_text import NotProved, holds_text
+from tensorlang.poly.isl_text import NotProvedError, holds_text
 from tensorlang.poly.structure import Families
 from tensorlang.poly.witness import (
     Counterexample,
@@ -87,7 +87,9 @@ def _groups(accesses: Accesses) -> list[_Group]:
             if key[0] is instance.compute.stage and _encloses(key[1], instance, access)
         ]
         if not around:
-            raise NotProved(f"no init of {instance.compute.stage} writes storage around its update")
+            raise NotProvedError(
+                f"no init of {instance.compute.stage} writes storage around its update"
+            )
         updates[max(around, key=lambda key: len(key[1].prefix))].append(instance)
     groups = [
         _Group(stage, storage, tuple(members), tuple(updates[stage, storage]))
@@ -108,10 +110,12 @@ def _encloses(storage: Storage, instance: Instance, access: Access) -> bool:
 
 
 def _check_same_incarnations(accesses: Accesses, group: _Group) -> None:
-    """The tensors of a tuple must be allocated by the same loops."""
+    """Refuse a tuple whose tensors are allocated under different loops."""
     for access in accesses.writes:
         if access.instance in group.inits and access.storage.prefix != group.storage.prefix:
-            raise NotProved(f"the tensors of {group.stage} are allocated under different loops")
+            raise NotProvedError(
+                f"the tensors of {group.stage} are allocated under different loops"
+            )
 
 
 # --- the set of points --------------------------------------------------------------------------
@@ -309,7 +313,7 @@ def _fork_witness(accesses: Accesses, previous: isl.UnionMap) -> Counterexample:
 def _find_early_read(
     accesses: Accesses, found: Dependences, previous: isl.UnionMap
 ) -> Counterexample | None:
-    """A reader must see the end of the chain: nothing continues what it sees."""
+    """Return a read that does not see the end of its chain: an update continues what it sees."""
     readers = found.through_copies(found.reads)
     early = readers.intersect_range(previous.range())
     if early.is_empty():

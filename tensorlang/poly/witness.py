@@ -130,9 +130,10 @@ def _tags(points: isl.Set) -> tuple[str, ...]:
 
 
 def instance_of_tag(nest: Nest, tag: str) -> Instance | None:
-    """Return the instance set whose points a tag (``S3``, ``W3_0``, ``R3_2``) names."""
-    digits = tag[1:].split("_")[0]
-    return nest.instances[int(digits)] if digits.isdigit() else None
+    """Return the instance set whose points a tag names: ``S3``, ``W3_0``, ``R3_2``, not ``X0``."""
+    if tag[:1] not in ("S", "W", "R"):
+        return None
+    return nest.instances[int(tag[1:].split("_")[0])]
 
 
 def named_sizes(sizes: Mapping[Var, int]) -> dict[str, int]:
