@@ -8,8 +8,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tensorlang.errors import CompileError
-
 BoundsChecks = bool | Literal["auto"]
 
 
@@ -43,13 +41,9 @@ class CompileOptions:
 def make_options(
     target: Any, check_bounds: Any, verify: Any, fast_math: Any, opt_level: Any
 ) -> CompileOptions:
-    """Return the options, or raise TypeError or ValueError (CompileError for a target)."""
+    """Return the options, or raise TypeError or ValueError; the backend reads the target."""
     if not isinstance(target, str):
         raise TypeError(f'target must be a string such as "cpu", found {target!r}')
-    if target.split()[:1] != ["cpu"]:
-        raise CompileError(
-            f'target "{target}": this version compiles for "cpu" and "cpu -mcpu=NAME" only'
-        )
     if not isinstance(check_bounds, bool) and check_bounds != "auto":
         raise ValueError(f'check_bounds must be True, False or "auto", found {check_bounds!r}')
     for name, value in (("verify", verify), ("fast_math", fast_math)):

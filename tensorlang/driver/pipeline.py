@@ -1,7 +1,7 @@
-"""From a scheduled program to a callable: place inits, prove, then lower and compile on demand.
+"""From a schedule to a callable: prove what was written by hand, then compile on demand.
 
-Input:  a ``Program``, ``CompileOptions``
-Output: a ``CompiledFunction`` that compiles a version per layout of its arrays
+Input:  a ``Schedule``, ``CompileOptions``
+Output: a ``CompiledFunction`` that lowers and compiles a version per layout of its arrays
 
 The heavy parts are imported where they are used: LLVM with the first compilation, isl with the
 first proof. ``import tensorlang`` loads neither.
@@ -15,28 +15,26 @@ from time import perf_counter
 from typing import Any
 
 from tensorlang.driver.options import CompileOptions
-from tensorlang.errors import ScheduleError
 from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.callable import CompiledFunction, Layouts, Origin
 from tensorlang.runtime.kernel import CtypesCaller, Kernel
 from tensorlang.runtime.threads import openmp
+from tensorlang.schedule import Schedule
 
 
-def compile_program(program: Program, options: CompileOptions, *, prove: bool) -> CompiledFunction:
-    """Return the callable of a scheduled program.
+def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+    """Return the callable of a schedule as it stands; later steps do not change it.
 
-    ``prove`` asks for the whole-program proof (unless the options switch it off). Raises
-    ScheduleError, with the evidence, if it fails.
+    A schedule with steps of the user's own is proved first, unless the options say not to.
+    Raises ScheduleError, with the evidence, if that fails.
     """
-    from tensorlang.schedule.place_inits import place_inits
-
-    placed = place_inits(program)
-    proof = _prove(placed, options) if prove else "a default schedule, not proved again"
+    program = schedule.program
+    proof = _prove(schedule, options)
 
     def build(layouts: Layouts) -> Kernel:
-        return build_kernel(placed, options, layouts)
+        return build_kernel(program, options, layouts)
 
     return CompiledFunction(
         program.definition,
@@ -47,40 +45,45 @@ def compile_program(program: Program, options: CompileOptions, *, prove: bool) -
     )
 
 
-def _prove(placed: Program, options: CompileOptions) -> str:
+def _prove(schedule: Schedule, options: CompileOptions) -> str:
+    if not schedule.is_hand_written:
+        return "not needed: every step was taken by a rule"
     if not options.verify:
-        return "skipped (verify=False)"
-    from tensorlang.poly.proof import prove
-
-    start = perf_counter()
-    evidence = prove(placed)
-    if not evidence.ok:
-        raise ScheduleError(str(evidence))
-    return f"proved in {1e3 * (perf_counter() - start):.0f} ms"
+        return "skipped: verify=False"
+    return str(schedule.verify())
 
 
-def build_kernel(placed: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
+def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says."""
-    from tensorlang.backends.cpu import compile_lowered, load
+    from tensorlang.backends.base import backend_for
     from tensorlang.lower.pipeline import lower
-    from tensorlang.targets.cpu import parse_cpu_target
 
-    target = parse_cpu_target(options.target)
+    backend = backend_for(options.target)
+    tensors = program.definition.inputs + program.definition.outputs
     start = perf_counter()
-    definition = placed.definition
-    tensors = definition.inputs + definition.outputs
-    lowered = lower(placed, dict(zip(tensors, layouts, strict=True)))
-    lowering = perf_counter()
-    artefact = compile_lowered(
-        lowered, target, opt_level=options.opt_level, fast_math=options.fast_math
+    lowered = lower(
+        program,
+        dict(zip(tensors, layouts, strict=True)),
+        check_bounds=options.check_bounds is not False,
     )
-    loaded = load(artefact, symbols())
-    done = perf_counter()
+    after_lowering = perf_counter()
+    artefact: Any = backend.compile_lowered(
+        lowered,
+        backend.parse_target(options.target),
+        opt_level=options.opt_level,
+        fast_math=options.fast_math,
+    )
+    after_compiling = perf_counter()
+    loaded = backend.load(artefact, symbols())
     return Kernel(
         lowered,
         CtypesCaller(lowered, loaded.address, loaded),
         texts={"llvm": lambda: artefact.llvm, "asm": lambda: artefact.assembly},
-        seconds={"lower": lowering - start, "compile": done - lowering},
+        seconds={
+            "lower": after_lowering - start,
+            "compile": after_compiling - after_lowering,
+            "load": perf_counter() - after_compiling,
+        },
     )
 
 

@@ -183,7 +183,10 @@ class CompiledFunction:
 
     def _run(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
         arrays = (*arguments.arrays, *results)
-        key = (*[(array.shape, array.strides) for array in arrays], *arguments.dims.values())
+        key = (
+            *[(array.shape, array.strides) for array in arrays],
+            *[arguments.dims[dim] for dim in self._signature.dims],
+        )
         plan = self._plans.get(key)
         if plan is None:
             if not all(map(is_addressable, arrays)):

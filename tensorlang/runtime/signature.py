@@ -18,7 +18,6 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from tensorlang.dtypes import DType, bf16, integer_range, is_integer
-from tensorlang.ir.affine import Var
 from tensorlang.ir.definition import Attribute, Definition
 from tensorlang.runtime.arrays import TensorParameter, as_array
 
@@ -39,7 +38,7 @@ class Arguments(NamedTuple):
 
     arrays: tuple[np.ndarray[Any, Any], ...]
     scalars: tuple[float, ...]
-    dims: Mapping[Var, int]
+    dims: Mapping[str, int]
 
 
 class Signature:
@@ -50,7 +49,7 @@ class Signature:
         self.name = name
         self.tensors = tuple(TensorParameter(name, tensor) for tensor in definition.inputs)
         self.scalars = tuple(ScalarParameter(name, s.name, s.dtype) for s in definition.scalars)
-        self.dims = definition.dims
+        self.dims = tuple(dim.name for dim in definition.dims)
         self._attributes: dict[str, Attribute] = dict(definition.attributes)
         places = [parameter.name for parameter in (*self.tensors, *self.scalars)]
         known = {place: index for index, place in enumerate(places)}
@@ -67,7 +66,7 @@ class Signature:
         else:
             values, dims = self._by_position(args), {}
         if self.dims and len(dims) != len(self.dims):
-            missing = ", ".join(dim.name for dim in self.dims if dim not in dims)
+            missing = ", ".join(dim for dim in self.dims if dim not in dims)
             raise TypeError(f"{self.name}: missing size {missing}: give it by keyword")
         if not self.scalars:
             return Arguments(tuple(map(as_array, self.tensors, values)), (), dims)
@@ -85,7 +84,7 @@ class Signature:
 
     def _match(
         self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[Var, int]]:
+    ) -> tuple[list[Any], dict[str, int]]:
         if len(args) > len(self._order):
             raise TypeError(
                 f"{self.name} takes {len(self._order)} positional arguments"
@@ -94,16 +93,15 @@ class Signature:
         values: list[Any] = [_MISSING] * len(self._names)
         for place, value in zip(self._order, args, strict=False):
             values[place] = value
-        dims: dict[Var, int] = {}
-        by_name = {dim.name: dim for dim in self.dims}
+        dims: dict[str, int] = {}
         for name, value in keywords.items():
             if name in self._names:
                 place = self._names.index(name)
                 if values[place] is not _MISSING:
                     raise TypeError(f"{self.name}: {name} is given twice")
                 values[place] = value
-            elif name in by_name:
-                dims[by_name[name]] = as_size(self.name, name, value)
+            elif name in self.dims:
+                dims[name] = as_size(self.name, name, value)
             else:
                 self._check_attribute(name, value)
         missing = [self._names[place] for place in self._order if values[place] is _MISSING]
@@ -127,7 +125,7 @@ class Signature:
 
     def _listing(self) -> str:
         names = [self._names[place] for place in self._order]
-        return ", ".join([*names, *(f"{dim.name}=" for dim in self.dims)]) or "none"
+        return ", ".join([*names, *(f"{dim}=" for dim in self.dims)]) or "none"
 
 
 def as_size(function: str, name: str, value: Any) -> int:

@@ -12,22 +12,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 from tensorlang.ir.affine import Var, evaluate
-from tensorlang.ir.definition import Condition, Definition, Stage
-from tensorlang.ir.printer import format_condition, format_tensor_type
+from tensorlang.ir.definition import Condition, Definition, Stage, Tensor
+from tensorlang.ir.printer import format_condition
 from tensorlang.runtime.work import Work, WorkCounter
 
 
 class BindSizes(Protocol):
-    """Gives every size its value, or raises ValueError naming parameter, axis and both extents."""
+    """Gives every size its value.
+
+    Raises ValueError, naming parameter, axis and both extents, where shapes contradict each other,
+    and where a condition of the definition fails.
+    """
 
     def __call__(
         self,
         definition: Definition,
-        shapes: Sequence[tuple[int, ...]],
-        dims: Mapping[Var, int],
+        shapes: Mapping[Tensor, tuple[int, ...]],
+        dims: Mapping[str, int],
     ) -> dict[Var, int]:
         """Return the values of ``definition.sizes``."""
         ...
@@ -46,23 +50,26 @@ _REMEMBERED = 512
 
 
 class SizeBinder:
-    """Binds sizes, checks every condition on them, and remembers the outcome by shapes."""
+    """Binds sizes, checks every condition on them, and remembers the outcome by shapes.
+
+    ``conditions`` are those that a schedule adds to the definition's own.
+    """
 
     def __init__(
         self, definition: Definition, conditions: Sequence[Condition], bind_sizes: BindSizes
     ) -> None:
         self._definition = definition
-        self._conditions = tuple(dict.fromkeys((*definition.conditions, *conditions)))
+        self._conditions = tuple(conditions)
         self._bind_sizes = bind_sizes
         self._counter = WorkCounter(definition)
-        self._known: dict[tuple[tuple[int, ...], ...], Binding] = {}
+        self._known: dict[tuple[Any, ...], Binding] = {}
 
-    def bind(self, shapes: tuple[tuple[int, ...], ...], dims: Mapping[Var, int]) -> Binding:
+    def bind(self, shapes: tuple[tuple[int, ...], ...], dims: Mapping[str, int]) -> Binding:
         """Return the binding for ``shapes``; ``dims`` gives the sizes that no array fixes.
 
         Raises ValueError if the shapes contradict each other, or break a condition.
         """
-        key = (*shapes, tuple(dims[dim] for dim in self._definition.dims))
+        key = (shapes, *[dims[dim.name] for dim in self._definition.dims])
         known = self._known.get(key)
         if known is None:
             known = self._bind(shapes, dims)
@@ -71,16 +78,19 @@ class SizeBinder:
             self._known[key] = known
         return known
 
-    def _bind(self, shapes: tuple[tuple[int, ...], ...], dims: Mapping[Var, int]) -> Binding:
+    def _bind(self, shapes: tuple[tuple[int, ...], ...], dims: Mapping[str, int]) -> Binding:
         definition = self._definition
-        sizes = self._bind_sizes(definition, shapes, dims)
+        by_tensor = dict(zip(definition.inputs, shapes, strict=True))
+        sizes = self._bind_sizes(definition, by_tensor, dims)
         _check_conditions(definition, self._conditions, sizes)
-        output_shapes = _output_shapes(definition, sizes)
         for stage in definition.stages:
             _check_not_empty(definition, stage, sizes)
         return Binding(
             sizes=tuple(sizes[size] for size in definition.sizes),
-            output_shapes=output_shapes,
+            output_shapes=tuple(
+                tuple(evaluate(extent, sizes) for extent in tensor.shape)
+                for tensor in definition.outputs
+            ),
             work=self._counter.count(sizes),
         )
 
@@ -102,21 +112,6 @@ def _check_conditions(
         raise ValueError(
             f"{definition.name}: {message}\n  needed: {claim}\n  found:  {format_sizes(sizes)}"
         )
-
-
-def _output_shapes(definition: Definition, sizes: Mapping[Var, int]) -> tuple[tuple[int, ...], ...]:
-    for stage in definition.stages:
-        for tensor in stage.tensors:
-            for axis, extent in enumerate(tensor.shape):
-                if evaluate(extent, sizes) < 0:
-                    raise ValueError(
-                        f"{definition.name}: axis {axis} of {tensor.name}: "
-                        f"{format_tensor_type(tensor)} would have {evaluate(extent, sizes)}"
-                        f" elements: {extent} is negative for {format_sizes(sizes)}"
-                    )
-    return tuple(
-        tuple(evaluate(extent, sizes) for extent in tensor.shape) for tensor in definition.outputs
-    )
 
 
 def _check_not_empty(definition: Definition, stage: Stage, sizes: Mapping[Var, int]) -> None:

@@ -6,10 +6,11 @@ Output: a ``Kernel`` whose entry reads the slots of the convention, as machine c
 
 import ctypes
 import struct
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
+from tensorlang.lang.binding import bind_sizes
 
 from tensorlang.dtypes import to_numpy
 from tensorlang.ir.affine import Var, affine, evaluate
@@ -25,22 +26,6 @@ FORMATS = {
 }  # fmt: skip
 
 Run = Callable[..., "tuple[int, tuple[int, int, int]] | None"]
-
-
-def bind_sizes(
-    definition: Definition, shapes: Sequence[tuple[int, ...]], dims: Mapping[Var, int]
-) -> dict[Var, int]:
-    """Give each size the extent of the first axis that is just that size."""
-    sizes = dict(dims)
-    for tensor, shape in zip(definition.inputs, shapes, strict=True):
-        for form, extent in zip(tensor.shape, shape, strict=True):
-            if len(form.terms) == 1 and form == affine(form.terms[0][0]):
-                sizes.setdefault(form.terms[0][0], extent)
-    for tensor, shape in zip(definition.inputs, shapes, strict=True):
-        for form, extent in zip(tensor.shape, shape, strict=True):
-            if evaluate(form, sizes) != extent:
-                raise ValueError(f"{tensor.name}: {form} is {evaluate(form, sizes)}, not {extent}")
-    return {size: sizes[size] for size in definition.sizes}
 
 
 def lowered(definition: Definition, layouts: Sequence[str], body=EMPTY) -> LoweredProgram:
