@@ -131,10 +131,13 @@ def test_import_time_is_reported(record_property: Callable[[str, object], None])
 
 
 def holds_a_primitive(path: Path) -> bool:
-    """Whether a file defines the class that its name promises: ``ComputeAt`` in compute_at.py."""
-    wanted = "".join(word.capitalize() for word in path.stem.split("_"))
-    tree = ast.parse(path.read_text())
-    return any(isinstance(node, ast.ClassDef) and node.name == wanted for node in tree.body)
+    """Whether a file defines a dataclass with ``check`` and ``apply``."""
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef) and node.decorator_list:
+            methods = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+            if {"check", "apply"} <= methods:
+                return True
+    return False
 
 
 PRIMITIVE_FILES = sorted(
