@@ -11,14 +11,14 @@ from tensorlang.schedule import resolve
 from tensorlang.schedule.tree import find_loop
 
 if TYPE_CHECKING:
-    from tensorlang.schedule.schedule import Schedule
+    from tensorlang.schedule.session import Session
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """A loop of a schedule; it stays valid until a step replaces the loop."""
 
-    schedule: Schedule
+    schedule: Session
     variable: Var
 
     @property
@@ -54,7 +54,7 @@ class Loop:
 class StageHandle:
     """A stage of a schedule, by name; with part "init", the init of a reduction."""
 
-    schedule: Schedule
+    schedule: Session
     label: str
     part: str = ""
 

@@ -30,6 +30,7 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.place_inits import depth_of_place, reduction_variables
 from tensorlang.schedule.primitives.base import Outcome, require_plain, the_loop
+from tensorlang.schedule.primitives.caching import cache_name
 from tensorlang.schedule.primitives.decompose_reduction import the_place
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import Place, places_of, replace_stmt
@@ -105,7 +106,7 @@ class Rfactor:
         """Return the program with the partial stage, followed by the one that combines."""
         place = self._place(program)
         compute, stage = place.compute, place.compute.stage
-        partial, forms = self._partial_stage(place)
+        partial, forms = self._partial_stage(program, place)
         final = _final_stage(stage, partial)
         depth = depth_of_place(place.ancestors, reduction_variables(compute))
         relative = Place(compute, place.ancestors[depth:])
@@ -170,7 +171,7 @@ class Rfactor:
             tails.append(form)
         return tuple(tails)
 
-    def _partial_stage(self, place: Place) -> tuple[Stage, tuple[Affine, ...]]:
+    def _partial_stage(self, program: Program, place: Place) -> tuple[Stage, tuple[Affine, ...]]:
         compute, stage = place.compute, place.compute.stage
         extents = place.extents()
         tails = self._predicate(place)
@@ -189,7 +190,7 @@ class Rfactor:
         predicate = [substitute(form, mapping) for form in stage.predicate]
         predicate += [substitute(form, to_new) for form in tails]
         tensors = tuple(
-            Tensor(f"{tensor.name}.rf", (*tensor.shape, lanes.extent), tensor.dtype)
+            Tensor(cache_name(program, tensor, "rf"), (*tensor.shape, lanes.extent), tensor.dtype)
             for tensor in stage.tensors
         )
         partial = replace(
