@@ -139,7 +139,26 @@ def is_nonnegative(index: Affine, extents: Extents | None = None) -> bool:
     interval = bounds(index, extents or {})
     if interval is None:
         return False
-    return _plainly_nonnegative(interval[0])
+    return _plainly_nonnegative(interval[0]) or _plainly_nonnegative(
+        _without_remainders(interval[0])
+    )
+
+
+def _without_remainders(form: Affine) -> Affine:
+    """Return a lower bound of ``form`` in which no remainder ``x - d * (x // d)`` is left.
+
+    Bounds keep a remainder of sizes as it is, since that is exact; it is at least 0.
+    """
+    result = affine(form.constant)
+    for part, coef in _grouped_terms(form):
+        match part:
+            case _Remainder():
+                result = result + min(0, coef * (part.divisor - 1))
+            case Affine():
+                result = result + part * coef
+            case _:
+                result = result + affine(part) * coef  # pyright: ignore[reportArgumentType]
+    return result
 
 
 def _plainly_nonnegative(form: Affine) -> bool:
