@@ -57,7 +57,7 @@ class SetLayout:
                 "a map made of + - * // % with constants",
             )
         if not self._is_plainly_injective(alloc):
-            self._require_injective(alloc)
+            self._require_injective(program)
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the layout attached to the storage."""
@@ -101,15 +101,16 @@ class SetLayout:
             if isinstance(atom, FloorDiv)
         }
 
-    def _require_injective(self, alloc: Alloc) -> None:
-        from tensorlang.poly.legality import find_collision
+    def _require_injective(self, program: Program) -> None:
+        from tensorlang.poly.domain import Nest
+        from tensorlang.poly.layout import find_layout_fault
 
-        collision = find_collision(self.variables, alloc.shape, self.indices)
-        if collision is not None:
+        fault = find_layout_fault(Nest(self.apply(program).program))
+        if fault is not None:
             raise Refusal(
                 f"the map gives two elements of {self.tensor} the same place",
                 "a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)",
-                counterexample=collision,
+                counterexample=str(fault),
             )
 
 
