@@ -71,7 +71,7 @@ class FloorDiv(_Structural):
         self._set_key((1, divisor, operand.key))
 
     def __repr__(self) -> str:
-        return f"({self.operand}) // {self.divisor}"
+        return f"{_operand_text(self.operand)} // {self.divisor}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FloorDiv, (self.operand, self.divisor)
@@ -88,7 +88,7 @@ class SymbolicDiv(_Structural):
         self._set_key((2, operand.key, divisor.key))
 
     def __repr__(self) -> str:
-        return f"({self.operand}) // ({self.divisor})"
+        return f"{_operand_text(self.operand)} // {_operand_text(self.divisor)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicDiv, (self.operand, self.divisor)
@@ -148,6 +148,12 @@ class ValueAtom(_Structural):
         from tensorlang.ir.expr import value_atom
 
         return value_atom, (self.expr,)
+
+
+def _operand_text(index: Affine) -> str:
+    """Return an operand of a division: a single variable stands without parentheses."""
+    alone = index.constant == 0 and len(index.terms) == 1 and index.terms[0][1] == 1
+    return str(index) if alone and isinstance(index.terms[0][0], Var) else f"({index})"
 
 
 Key: TypeAlias = tuple[Any, ...]
@@ -254,7 +260,8 @@ class Affine:
         parts: list[str] = []
         for atom, coef in self.terms:
             text = repr(atom)
-            if isinstance(atom, FloorDiv | SymbolicDiv) and (coef not in (1, -1)):
+            negated = coef < 0 and not parts  # -i // 2 would be (-i) // 2
+            if isinstance(atom, FloorDiv | SymbolicDiv) and (abs(coef) != 1 or negated):
                 text = f"({text})"
             if abs(coef) != 1:
                 text = f"{abs(coef)} * {text}"
@@ -494,7 +501,10 @@ def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLik
                 result = result * affine(factor)
             return result
         case Min():
-            return minimum(*[substitute(operand, mapping) for operand in atom.operands])
+            operands = [substitute(operand, mapping) for operand in atom.operands]
+            if all(new is old for new, old in zip(operands, atom.operands, strict=True)):
+                return atom
+            return minimum(*operands)
         case ValueAtom():
             if atom.variables.isdisjoint(mapping):
                 return atom
