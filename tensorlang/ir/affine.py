@@ -71,7 +71,7 @@ class FloorDiv(_Structural):
         self._set_key((1, divisor, operand.key))
 
     def __repr__(self) -> str:
-        return f"{_as_operand(self.operand)} // {self.divisor}"
+        return f"{_operand_text(self.operand)} // {self.divisor}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FloorDiv, (self.operand, self.divisor)
@@ -88,7 +88,7 @@ class SymbolicDiv(_Structural):
         self._set_key((2, operand.key, divisor.key))
 
     def __repr__(self) -> str:
-        return f"({self.operand}) // ({self.divisor})"
+        return f"{_operand_text(self.operand)} // {_operand_text(self.divisor)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicDiv, (self.operand, self.divisor)
@@ -148,6 +148,12 @@ class ValueAtom(_Structural):
         from tensorlang.ir.expr import value_atom
 
         return value_atom, (self.expr,)
+
+
+def _operand_text(index: Affine) -> str:
+    """Return an operand of a division: a single variable stands without parentheses."""
+    alone = index.constant == 0 and len(index.terms) == 1 and index.terms[0][1] == 1
+    return str(index) if alone and isinstance(index.terms[0][0], Var) else f"({index})"
 
 
 Key: TypeAlias = tuple[Any, ...]
@@ -283,18 +289,12 @@ def _printed_terms(index: Affine) -> list[tuple[str, int, bool]]:
             for inner, _ in parts:
                 del remaining[inner]
             del remaining[atom]
-            printed.append((f"{_as_operand(atom.operand)} % {atom.divisor}", factor, True))
+            printed.append((f"{_operand_text(atom.operand)} % {atom.divisor}", factor, True))
     plain = [
         (repr(atom), coef, isinstance(atom, FloorDiv | SymbolicDiv))
         for atom, coef in remaining.items()
     ]
     return plain + printed
-
-
-def _as_operand(index: Affine) -> str:
-    """Return the text of an operand of ``//`` or ``%``: in parentheses unless it is one name."""
-    plain = not index.constant and len(index.terms) == 1 and index.terms[0][1] == 1
-    return str(index) if plain and isinstance(index.terms[0][0], Var) else f"({index})"
 
 
 ZERO = Affine(0)
@@ -521,7 +521,10 @@ def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLik
                 result = result * affine(factor)
             return result
         case Min():
-            return minimum(*[substitute(operand, mapping) for operand in atom.operands])
+            operands = [substitute(operand, mapping) for operand in atom.operands]
+            if all(new is old for new, old in zip(operands, atom.operands, strict=True)):
+                return atom
+            return minimum(*operands)
         case ValueAtom():
             if atom.variables.isdisjoint(mapping):
                 return atom
