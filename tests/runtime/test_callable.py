@@ -189,7 +189,7 @@ B = np.ones((3, 4), np.float32)
          " such element type; pass B.astype(np.float32) if it can be converted"),
         ((A, B[0]), {}, ValueError,
          "matmul: B must be f32[K, N] (2 axes), found shape (4,) (1 axis)"),
-        ((A, B[:2]), {}, ValueError, 
+        ((A, B[:2]), {}, ValueError,
          "matmul: axis 0 of B has size 2, but K = 3 is expected (K = 3 by axis 1 of A)"),
         ((A, B), {"out": np.zeros((2, 5), np.float32)}, ValueError,
          "matmul: out (C) must have shape (2, 4), f32[M, N], found (2, 5)"),
