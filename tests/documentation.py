@@ -106,11 +106,18 @@ def _agrees(want: str, got: str) -> bool:
 
 
 def update_page(page: Path, name: str | None = None) -> int:
-    """Write what the snippets print into the page; return the number of blocks changed."""
-    mismatches = run_page(page, name)
-    lines = page.read_text().splitlines()
-    for mismatch in reversed(mismatches):
-        lines[mismatch.block.start : mismatch.block.end] = mismatch.printed.splitlines()
-    if mismatches:
+    """Write what the snippets print into the page; return the number of blocks changed.
+
+    Repeated, because outputs may name lines of the page, which move when outputs grow.
+    """
+    changed = 0
+    for _ in range(3):
+        mismatches = run_page(page, name)
+        lines = page.read_text().splitlines()
+        for mismatch in reversed(mismatches):
+            lines[mismatch.block.start : mismatch.block.end] = mismatch.printed.splitlines()
+        if not mismatches:
+            break
         page.write_text("\n".join(lines) + "\n")
-    return len(mismatches)
+        changed = max(changed, len(mismatches))
+    return changed
