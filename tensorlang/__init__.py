@@ -82,7 +82,7 @@ __version__ = "0.1.0"
 
 _LAZY = {
     "Schedule": ("tensorlang.schedule.schedule", "Schedule"),
-    "schedule": ("tensorlang.schedule.schedule", "schedule"),
+    "schedule": ("tensorlang.schedule.entry", "schedule"),
     "compile": ("tensorlang.driver", "compile"),
     "nn": ("tensorlang.nn", ""),
     "testing": ("tensorlang.testing", ""),
