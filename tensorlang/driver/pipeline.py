@@ -21,7 +21,7 @@ from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.callable import CompiledFunction, Layouts, Origin
 from tensorlang.runtime.kernel import CtypesCaller, Kernel
 from tensorlang.runtime.threads import openmp
-from tensorlang.schedule import Schedule
+from tensorlang.schedule.schedule import Schedule
 
 
 def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
