@@ -77,9 +77,10 @@ def _to_ndarray(parameter: TensorParameter, value: Any) -> Array:
         )
     if isinstance(value, np.ndarray):
         return cast("Array", value)
-    if isinstance(value, np.generic):
+    is_number = isinstance(value, bool | int | float)
+    if isinstance(value, np.generic) or (is_number and parameter.rank == 0):
         return np.asarray(cast("Any", value))
-    if isinstance(value, bool | int | float | complex | str | list | tuple) or value is None:
+    if is_number or value is None or isinstance(value, complex | str | list | tuple):
         raise TypeError(
             f"{where}; found {_describe(value)}: convert it with"
             f" np.asarray(..., dtype=np.{parameter.dtype.name})"

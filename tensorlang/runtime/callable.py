@@ -11,7 +11,7 @@ when a call first needs it; strides that it does not know are passed like sizes.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import mod
 from time import perf_counter
@@ -101,13 +101,14 @@ class CompiledFunction:
         *,
         conditions: Sequence[Condition] = (),
         origin: Origin | None = None,
+        defaults: Mapping[str, Any] | None = None,
     ) -> None:
         self.definition = definition
         self.__name__ = definition.name
         self.__doc__ = definition.documentation or type(self).__doc__
         self._origin = origin or Origin()
         self._build = build
-        self._signature = Signature(definition)
+        self._signature = Signature(definition, defaults)
         self._outputs = tuple(
             TensorParameter(definition.name, tensor) for tensor in definition.outputs
         )
@@ -118,10 +119,17 @@ class CompiledFunction:
 
     def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
-        arguments = self._signature.bind(args, keywords)
-        results = self._results(arguments, out)
-        self._run(arguments, results)
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        return self._call(self._signature.bind(args, keywords), out)
+
+    def call_bound(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
+    ) -> Any:
+        """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
+        return self._call(self._signature.convert(tensors, scalars, dims), out)
+
+    def prepare(self) -> None:
+        """Compile the version for arrays in C order, so that the first call does not wait."""
+        self._version(self._contiguous())
 
     def source(self, kind: SourceKind = "loops") -> str:
         """Return the program as text: "schedule", "loops" (lowered), "llvm" or "asm".
@@ -168,6 +176,11 @@ class CompiledFunction:
         return f"<compiled {signature} for {self._origin.target}>"
 
     # --- one call ----------------------------------------------------------------------------
+
+    def _call(self, arguments: Arguments, out: Any) -> Any:
+        results = self._results(arguments, out)
+        self._run(arguments, results)
+        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
 
     def _bind(self, arguments: Arguments) -> Binding:
         shapes = tuple([array.shape for array in arguments.arrays])

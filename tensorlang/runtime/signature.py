@@ -21,8 +21,6 @@ from tensorlang.dtypes import DType, bf16, integer_range, is_integer
 from tensorlang.ir.definition import Attribute, Definition
 from tensorlang.runtime.arrays import TensorParameter, as_array
 
-_MISSING = object()
-
 
 @dataclass(frozen=True, slots=True)
 class ScalarParameter:
@@ -42,74 +40,70 @@ class Arguments(NamedTuple):
 
 
 class Signature:
-    """The parameters of ``definition`` by position and by name."""
+    """The parameters of ``definition`` by position and by name.
 
-    def __init__(self, definition: Definition) -> None:
+    ``defaults`` are values of scalars and sizes that a call may leave out.
+    """
+
+    def __init__(self, definition: Definition, defaults: Mapping[str, Any] | None = None) -> None:
         name = definition.name
         self.name = name
         self.tensors = tuple(TensorParameter(name, tensor) for tensor in definition.inputs)
         self.scalars = tuple(ScalarParameter(name, s.name, s.dtype) for s in definition.scalars)
         self.dims = tuple(dim.name for dim in definition.dims)
         self._attributes: dict[str, Attribute] = dict(definition.attributes)
-        places = [parameter.name for parameter in (*self.tensors, *self.scalars)]
-        known = {place: index for index, place in enumerate(places)}
-        positional = [known[name] for name in definition.parameters if name in known]
-        # the place of each positional argument among tensors, then scalars
-        self._order = positional if len(positional) == len(places) else list(range(len(places)))
-        self._in_place = self._order == list(range(len(places)))
-        self._names = places
+        self._defaults = dict(defaults or {})
+        values = [parameter.name for parameter in (*self.tensors, *self.scalars)]
+        self._places = {name: place for place, name in enumerate(values)}
+        listed = [name for name in definition.parameters if name not in self.dims]
+        self._positional = listed if set(values) <= set(listed) else values
+        self._in_place = self._positional == values
 
     def bind(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Arguments:
         """Return the arguments by parameter; raises TypeError for what does not fit."""
-        if keywords or len(args) != len(self._order):
-            values, dims = self._match(args, keywords)
-        else:
-            values, dims = self._by_position(args), {}
-        if self.dims and len(dims) != len(self.dims):
-            missing = ", ".join(dim for dim in self.dims if dim not in dims)
-            raise TypeError(f"{self.name}: missing size {missing}: give it by keyword")
-        if not self.scalars:
-            return Arguments(tuple(map(as_array, self.tensors, values)), (), dims)
-        count = len(self.tensors)
-        arrays = tuple(map(as_array, self.tensors, values[:count]))
-        return Arguments(arrays, tuple(map(as_scalar, self.scalars, values[count:])), dims)
+        if self._in_place and not keywords and not self.dims and len(args) == len(self._places):
+            return self.convert(args[: len(self.tensors)], args[len(self.tensors) :], {})
+        given = self._by_name(args, keywords)
+        values = [given[name] for name in self._places]
+        dims = {name: as_size(self.name, name, given[name]) for name in self.dims}
+        return self.convert(values[: len(self.tensors)], values[len(self.tensors) :], dims)
 
-    def _by_position(self, args: Sequence[Any]) -> Sequence[Any]:
-        if self._in_place:
-            return args
-        values: list[Any] = [_MISSING] * len(args)
-        for place, value in zip(self._order, args, strict=True):
-            values[place] = value
-        return values
+    def convert(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int]
+    ) -> Arguments:
+        """Return arguments that are in order already, as arrays and numbers."""
+        return Arguments(
+            tuple(map(as_array, self.tensors, tensors)),
+            tuple(map(as_scalar, self.scalars, scalars)) if scalars else (),
+            dims,
+        )
 
-    def _match(
-        self, args: Sequence[Any], keywords: Mapping[str, Any]
-    ) -> tuple[list[Any], dict[str, int]]:
-        if len(args) > len(self._order):
+    def _by_name(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._positional):
             raise TypeError(
-                f"{self.name} takes {len(self._order)} positional arguments"
+                f"{self.name} takes {len(self._positional)} positional arguments"
                 f" ({self._listing()}), found {len(args)}"
             )
-        values: list[Any] = [_MISSING] * len(self._names)
-        for place, value in zip(self._order, args, strict=False):
-            values[place] = value
-        dims: dict[str, int] = {}
+        given = dict(zip(self._positional, args, strict=False))
+        known = {*self._positional, *self.dims}
         for name, value in keywords.items():
-            if name in self._names:
-                place = self._names.index(name)
-                if values[place] is not _MISSING:
-                    raise TypeError(f"{self.name}: {name} is given twice")
-                values[place] = value
-            elif name in self.dims:
-                dims[name] = as_size(self.name, name, value)
+            if name in given:
+                raise TypeError(f"{self.name}: {name} is given twice")
+            if name in known:
+                given[name] = value
             else:
                 self._check_attribute(name, value)
-        missing = [self._names[place] for place in self._order if values[place] is _MISSING]
-        if missing:
-            raise TypeError(
-                f"{self.name}: missing {', '.join(missing)}; the parameters are {self._listing()}"
-            )
-        return values, dims
+        for name, value in given.items():
+            if name not in self._places and name not in self.dims and value is not None:
+                raise TypeError(f"{self.name} was compiled without {name}, which must be None")
+        given = {**self._defaults, **given}
+        for names, what in ((self._places, ""), (self.dims, "size ")):
+            missing = ", ".join(name for name in names if name not in given)
+            if missing:
+                raise TypeError(
+                    f"{self.name}: missing {what}{missing}; the parameters are {self._listing()}"
+                )
+        return given
 
     def _check_attribute(self, name: str, value: Any) -> None:
         if name not in self._attributes:
@@ -124,8 +118,7 @@ class Signature:
             )
 
     def _listing(self) -> str:
-        names = [self._names[place] for place in self._order]
-        return ", ".join([*names, *(f"{dim}=" for dim in self.dims)]) or "none"
+        return ", ".join([*self._positional, *(f"{dim}=" for dim in self.dims)]) or "none"
 
 
 def as_size(function: str, name: str, value: Any) -> int:

@@ -314,7 +314,7 @@ def test_sizes_that_no_array_fixes_and_attributes():
     x = np.zeros(4, np.float32)
     np.testing.assert_array_equal(f(x, n=np.int64(2), stride=2), np.full((2, 3), 2))
     np.testing.assert_array_equal(f(x, n=5), np.full((5, 3), 5))
-    with pytest.raises(TypeError, match="fill: missing size n: give it by keyword"):
+    with pytest.raises(TypeError, match="fill: missing size n; the parameters are X, n="):
         f(x)
     with pytest.raises(ValueError, match="fill: the size n must be an integer >= 0, found -1"):
         f(x, n=-1)
