@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from tensorlang.dtypes import bool_, i64
-from tensorlang.ir.affine import Affine, Var, affine, maximum, substitute, variables_of
+from tensorlang.ir.affine import (
+    Affine,
+    Atom,
+    Product,
+    SymbolicDiv,
+    Var,
+    affine,
+    maximum,
+    substitute,
+    variables_of,
+)
 from tensorlang.ir.definition import Axis, Condition, Tensor
 from tensorlang.ir.expr import (
     Call,
@@ -199,6 +209,7 @@ def is_proved(form: Affine, domain: Domain) -> bool:
     """Tell whether ``form`` >= 0 on the whole domain, by intervals and the domain's conditions."""
     if is_nonnegative(form, domain.extents):
         return True
+    form, domain = name_quotients(form, domain)
     sizes = _nonempty(domain.axes)
     extents = {axis.variable: substitute(axis.extent, sizes) for axis in domain.axes}
     form = substitute(form, sizes)
@@ -210,6 +221,55 @@ def is_proved(form: Affine, domain: Domain) -> bool:
         return True
     pairs = [rest - condition for rest in rests for condition in known]
     return any(is_nonnegative(rest, extents) for rest in pairs)
+
+
+def name_quotients(form: Affine, domain: Domain) -> tuple[Affine, Domain]:
+    """Replace quotients and remainders by sizes, ``i // N`` and ``i % N``, by axes of their own.
+
+    With i < M * N, the quotient runs to M and the remainder to N, as both are at least 1 where
+    there is an i at all.
+    """
+    axes = list(domain.axes)
+    for atom, _ in form.terms:
+        for quotient in _quotients(atom):
+            extent = _quotient_extent(quotient, domain)
+            if extent is None:
+                continue
+            whole, rest = Axis(Var("q"), extent), Axis(Var("r"), quotient.divisor)
+            axes += [whole, rest]
+            product = quotient.divisor * quotient
+            coef = form.coefficient(product.terms[0][0]) if len(product.terms) == 1 else 0
+            form = form + (quotient.operand - rest.variable - product) * coef
+            form = form + (affine(whole.variable) - quotient) * form.coefficient(quotient)
+    return form, Domain(tuple(axes), domain.conditions)
+
+
+def _quotients(atom: Atom) -> list[SymbolicDiv]:
+    factors = atom.factors if isinstance(atom, Product) else (atom,)
+    return [factor for factor in factors if isinstance(factor, SymbolicDiv)]
+
+
+def _quotient_extent(quotient: SymbolicDiv, domain: Domain) -> Affine | None:
+    """Return a bound of ``operand // size``, if the size is not 0 and the operand not negative."""
+    positive = {atom for axis in domain.axes for atom in _factors(axis.extent)}
+    interval = bounds(quotient.operand, domain.extents)
+    if interval is None or not is_nonnegative(interval[0]):
+        return None
+    if not set(_factors(quotient.divisor)) <= positive or not _factors(quotient.divisor):
+        return None
+    extent = interval[1] // quotient.divisor + 1
+    for atom, coef in extent.terms:  # floor(-1 / N) is -1
+        if isinstance(atom, SymbolicDiv) and atom.operand.is_constant and coef == 1:
+            extent = extent - atom + (-1 if atom.operand.constant < 0 else atom.operand)
+    return extent
+
+
+def _factors(extent: Affine) -> tuple[Atom, ...]:
+    """Return atoms that are at least 1 if ``extent`` is."""
+    if len(extent.terms) != 1 or extent.constant > 0 or extent.terms[0][1] < 1:
+        return ()
+    atom = extent.terms[0][0]
+    return atom.factors if isinstance(atom, Product) else (atom,)
 
 
 Answer = tuple[tuple[Affine, Affine], ...]

@@ -93,5 +93,5 @@ def _agree(left: Any, right: Any, dtype: DType) -> Any:
 
 
 def _show(state: State, trial: int) -> str:
-    parts = [str(np.asarray(part)[trial].item()) for part in state]
+    parts = [f"{np.asarray(part)[trial].item():.6g}" for part in state]
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

@@ -375,6 +375,17 @@ def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
+def _definition_line(function: Callable[..., Any]) -> SourceLocation:
+    """Return the line of ``def``, which follows those of the decorators."""
+    code = function.__code__
+    first = SourceLocation(code.co_filename, code.co_firstlineno, function.__name__)
+    for line in range(first.line, first.line + 20):
+        place = SourceLocation(first.file, line, first.function)
+        if place.text.startswith(("def ", "async def ")):
+            return place
+    return first
+
+
 def compute(function: Callable[..., Any]) -> Operator:
     """Turn a function whose body describes tensors into an operator.
 
@@ -409,8 +420,6 @@ def compute(function: Callable[..., Any]) -> Operator:
     """
     if not callable(function) or not hasattr(function, "__code__"):
         raise definition_error("@tl.compute decorates a function and takes no arguments")
-    location = SourceLocation(
-        function.__code__.co_filename, function.__code__.co_firstlineno, function.__name__
-    )
+    location = _definition_line(function)
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     return Operator(function, read_parameters(function, frame, location), location)

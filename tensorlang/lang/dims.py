@@ -6,9 +6,11 @@ identity: two dims of one name are two sizes, and an operator refuses to use bot
 
 from __future__ import annotations
 
+from typing import Any
+
 from tensorlang.ir.affine import Var
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.values import Index
+from tensorlang.lang.values import Index, apply
 
 
 class DimVar(Var):
@@ -39,6 +41,20 @@ class Dim(Index):
             raise definition_error(f"a dim's name must be a Python identifier, not {name!r}")
         super().__init__(DimVar(name))
         self.name = name
+
+    # Python asks the right operand of ``i < N`` first, as Dim is a subclass: turn it around again.
+
+    def __lt__(self, other: object) -> Any:
+        return apply("gt", other, self)
+
+    def __le__(self, other: object) -> Any:
+        return apply("ge", other, self)
+
+    def __gt__(self, other: object) -> Any:
+        return apply("lt", other, self)
+
+    def __ge__(self, other: object) -> Any:
+        return apply("le", other, self)
 
     def __reduce__(self) -> tuple[type[Dim], tuple[str]]:
         return Dim, (self.name,)

@@ -92,22 +92,18 @@ def _atom_text(atom: Atom, names: dict[Var, str]) -> str | None:
 
 
 def _sample(violation: Any, sizes: list[Var], axes: list[Var]) -> tuple[tuple[Var, int], ...]:
-    """Return the values of one violating point, as small as they come."""
+    """Return the values of the violating point with the least sizes: a readable example."""
     import islpy as isl
 
-    point: Any = violation.sample_point()
-    for position in range(len(sizes)):  # small sizes make a readable example
-        least = violation.params().dim_min_val(position)
-        fixed = violation.fix_val(isl.dim_type.param, position, least)
-        if least.is_int() and not fixed.is_empty():
-            violation = fixed
-    point = violation.sample_point()
-    result: list[tuple[Var, int]] = []
-    for kind, variables in ((isl.dim_type.param, sizes), (isl.dim_type.set, axes)):
-        for position, variable in enumerate(variables):
-            value = point.get_coordinate_val(kind, position)
-            result.append((variable, int(value.to_python())))
-    return tuple(result)
+    kind = isl.dim_type.set
+    every = violation.move_dims(kind, 0, isl.dim_type.param, 0, len(sizes))
+    point = every.lexmin().sample_point()
+    return tuple(
+        [
+            (variable, int(point.get_coordinate_val(kind, position).to_python()))
+            for position, variable in enumerate([*sizes, *axes])
+        ]
+    )
 
 
 def _as_forms(conditions: Any, sizes: list[Var]) -> Forms | None:

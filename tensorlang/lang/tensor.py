@@ -123,12 +123,19 @@ def _count(number: int, one: str, many: str) -> str:
     return f"{number} {one if number == 1 else many}"
 
 
-def tensors_behind(value: object) -> tuple[Tensor, ...]:
-    """Return the tensor that a user's variable names, if it names one."""
+def names_by_variable(name: str, value: object, trace: Trace) -> Iterator[tuple[Tensor, str]]:
+    """Yield the tensors that a user's variable names.
+
+    A reduction inside of the expression that the variable holds is called ``mean.sum``.
+    """
     from tensorlang.lang.read_reduction import ReductionValue
 
     if isinstance(value, TensorHandle):
-        return (value.tensor,)
-    if isinstance(value, ReductionValue):
-        return value.hoisted_tensors
-    return ()
+        yield value.tensor, name
+    elif isinstance(value, ReductionValue):
+        yield from ((tensor, name) for tensor in value.hoisted_tensors)
+    elif isinstance(value, Value):
+        for load in value.loads:
+            base, kind = trace.derived_names.get(load.tensor, (load.tensor, ""))
+            if base is None:
+                yield load.tensor, f"{name}.{kind}"

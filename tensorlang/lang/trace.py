@@ -183,11 +183,15 @@ class Trace:
             self.frame = frame
         if self.frame is None:
             return
-        from tensorlang.lang.tensor import tensors_behind
+        from tensorlang.lang.tensor import names_by_variable
 
         for name, value in self.frame.f_locals.items():
-            for tensor in tensors_behind(value):
-                self.local_names.setdefault(tensor, name)
+            for tensor, called in names_by_variable(name, value, self):
+                self.local_names.setdefault(tensor, called)
+        self.name_open_axes()
+
+    def name_open_axes(self) -> None:
+        """Name the axes of open comprehensions, as far as their loops have been entered."""
         for scope in self.scopes:
             name_axes(scope)
 

@@ -30,7 +30,7 @@ from tensorlang.dtypes import (
 )
 from tensorlang.ir import affine as forms
 from tensorlang.ir.affine import Affine, variables_of
-from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Number, Select
+from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Number, Select, loads_of
 from tensorlang.ir.functions import FUNCTIONS
 from tensorlang.ir.printer import format_expr
 from tensorlang.lang.mistakes import definition_error, no_truth_value
@@ -224,6 +224,7 @@ class Index(Expression):
         return iterate_extent(self.affine, sys._getframe(1))  # pyright: ignore
 
     def __repr__(self) -> str:
+        _name_axes()
         return str(self.affine)
 
 
@@ -249,6 +250,11 @@ class Value(Expression):
         assert self._expr is not None
         return self._expr
 
+    @property
+    def loads(self) -> tuple[Load, ...]:
+        """The loads in the expression; none for a reduction that has no stage yet."""
+        return () if self._expr is None else loads_of(self._expr)
+
     def as_value(self) -> Value:
         """Return the value itself."""
         return self
@@ -266,7 +272,17 @@ class Value(Expression):
     __hash__ = Expression.__hash__
 
     def __repr__(self) -> str:
+        _name_axes()
         return format_expr(self.expr)
+
+
+def _name_axes() -> None:
+    """Give axes the names of their loop variables, before they are shown in a message."""
+    from tensorlang.lang.trace import active
+
+    trace = active()
+    if trace is not None:
+        trace.name_open_axes()
 
 
 # --- application -----------------------------------------------------------------------------
