@@ -164,10 +164,10 @@ def iterate(*roots: Expr) -> Iterator[Expr]:
 
     Values inside index expressions come before the node that is indexed.
     """
-    yield from _postorder(roots, lambda node: children(node) + index_values(node))
+    yield from postorder(roots, lambda node: children(node) + index_values(node))
 
 
-def _postorder(
+def postorder(
     roots: tuple[Expr, ...], operands: Callable[[Expr], tuple[Expr, ...]]
 ) -> Iterator[Expr]:
     """Yield nodes once each, operands first; without recursion, so that depth costs nothing."""
@@ -228,7 +228,7 @@ def structural_key(expr: Expr) -> Key:
     """
     rows: dict[Key, int] = {}
     numbers: dict[int, int] = {}
-    for node in _postorder((expr,), children):
+    for node in postorder((expr,), children):
         operands = tuple([numbers[id(operand)] for operand in children(node)])
         numbers[id(node)] = rows.setdefault(_structural_row(node, operands), len(rows))
     return tuple(rows)
