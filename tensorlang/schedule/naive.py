@@ -58,7 +58,7 @@ def nest_over_box(
     for axis in stage.reduction_axes:
         loops.append((Var(axis.variable.name), axis.extent))
         mapping[axis.variable] = affine(loops[-1][0])
-    forms = tuple(substitute(form, mapping) for form in guard + stage.predicate)
+    forms = tuple(dict.fromkeys(substitute(form, mapping) for form in guard + stage.predicate))
     body: Stmt = Compute(stage, tuple(mapping[v] for v in stage.variables), forms)
     for variable, extent in reversed(loops):
         body = For(variable, extent, "serial", body, owner=owner)

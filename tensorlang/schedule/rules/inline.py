@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tensorlang.ir.affine import variables_of
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Call, iterate
-from tensorlang.schedule.rules.kinds import as_contraction, is_expensive, is_map, reads
+from tensorlang.schedule.rules.kinds import is_conditional, is_expensive, is_map, reads
 
 if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
@@ -48,8 +48,8 @@ def _pays(schedule: Schedule, stage: Stage) -> bool:
     if any(_calls(reader) > _LARGE for reader in readers):
         return False
     repeated = any(_is_read_repeatedly(reader, load.indices) for reader, load in places)
-    if any(as_contraction(reader) is not None and _is_padding_like(stage) for reader in readers):
-        return False
+    if is_conditional(stage) and any(reader.is_reduction for reader in readers):
+        return False  # a branch would spoil the inner loop of the reduction
     if is_expensive(*stage.values):
         return len(places) == 1 and not repeated
     return len(places) <= _FEW_READS
@@ -61,13 +61,6 @@ def _is_read_repeatedly(reader: Stage, indices: tuple[object, ...]) -> bool:
 
     used = {v for index in indices if isinstance(index, Affine) for v in variables_of(index)}
     return not {axis.variable for axis in reader.all_axes} <= used
-
-
-def _is_padding_like(stage: Stage) -> bool:
-    """Whether the stage is conditional, which would spoil the inner loop of a contraction."""
-    from tensorlang.ir.expr import Select
-
-    return any(isinstance(expr, Select) for expr in iterate(*stage.values))
 
 
 def _reads_inside_index(reader: Stage, stage: Stage) -> bool:

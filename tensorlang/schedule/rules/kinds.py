@@ -21,6 +21,10 @@ EXPENSIVE = frozenset(
 )  # fmt: skip
 
 
+_WINDOW = 64
+"""Points of a reduction up to which it is written out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """A sum of products of two operands; positions of the stage's axes by where they occur.
@@ -41,7 +45,7 @@ def as_contraction(stage: Stage) -> Contraction | None:
     if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
         return None
     factors = _product_of_loads(stage.values[0])
-    if factors is None or not stage.axes or not stage.reduction_axes:
+    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage):
         return None
     left, right = factors
     last = stage.axes[-1].variable
@@ -111,3 +115,18 @@ def reads_last_axis(stage: Stage) -> bool:
         if any(linear_coefficient(last, variable) == 1 for variable in reduction):
             return True
     return False
+
+
+def is_window(stage: Stage) -> bool:
+    """Tell whether a reduction runs over a small constant window, as a stencil's does."""
+    points = 1
+    for axis in stage.reduction_axes:
+        if not axis.extent.is_constant:
+            return False
+        points *= axis.extent.constant
+    return 0 < points <= _WINDOW
+
+
+def is_conditional(stage: Stage) -> bool:
+    """Tell whether a stage chooses between values, as padding does."""
+    return any(isinstance(expr, Select) for expr in iterate(*stage.values))
