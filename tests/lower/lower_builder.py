@@ -327,6 +327,16 @@ class Schedule:
         self.program = replace(self.program, stages=(*self.program.stages, stage))
         return stage
 
+    def cache_read_all(self, source: Tensor) -> Stage:
+        """Copy the whole of an input before everything else."""
+        copy = Tensor(f"{source.name}.copy", source.shape, source.dtype)
+        stage = copy_stage(copy, source)
+        box = [(ZERO, extent) for extent in source.shape]
+        body = sequence(copy_nest(stage, box), redirect(self.program.body, source, copy))
+        body = Alloc(copy, (ZERO,) * len(box), source.shape, "global", body)
+        self.program = replace(self.program, body=body, stages=(*self.program.stages, stage))
+        return stage
+
     def accumulate(
         self, target: Tensor, at: Var, scope: str = "local", copy_in: bool = False
     ) -> None:
