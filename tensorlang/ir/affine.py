@@ -71,7 +71,7 @@ class FloorDiv(_Structural):
         self._set_key((1, divisor, operand.key))
 
     def __repr__(self) -> str:
-        return f"({self.operand}) // {self.divisor}"
+        return f"{_operand_text(self.operand)} // {self.divisor}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return FloorDiv, (self.operand, self.divisor)
@@ -88,7 +88,7 @@ class SymbolicDiv(_Structural):
         self._set_key((2, operand.key, divisor.key))
 
     def __repr__(self) -> str:
-        return f"({self.operand}) // ({self.divisor})"
+        return f"{_operand_text(self.operand)} // {_operand_text(self.divisor)}"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return SymbolicDiv, (self.operand, self.divisor)
@@ -148,6 +148,12 @@ class ValueAtom(_Structural):
         from tensorlang.ir.expr import value_atom
 
         return value_atom, (self.expr,)
+
+
+def _operand_text(index: Affine) -> str:
+    """Return an operand of a division: a single variable stands without parentheses."""
+    alone = index.constant == 0 and len(index.terms) == 1 and index.terms[0][1] == 1
+    return str(index) if alone and isinstance(index.terms[0][0], Var) else f"({index})"
 
 
 Key: TypeAlias = tuple[Any, ...]
@@ -251,23 +257,44 @@ class Affine:
         return not self.terms
 
     def __repr__(self) -> str:
-        parts: list[str] = []
-        for atom, coef in self.terms:
-            text = repr(atom)
-            if isinstance(atom, FloorDiv | SymbolicDiv) and (coef not in (1, -1)):
-                text = f"({text})"
-            if abs(coef) != 1:
-                text = f"{abs(coef)} * {text}"
-            if not parts:
-                parts.append(f"-{text}" if coef < 0 else text)
+        text = ""
+        for term, coef, is_quotient in _printed_terms(self):
+            factor = f"{abs(coef)} * " if abs(coef) != 1 else ""
+            if is_quotient and (factor or (coef < 0 and not text)):
+                term = f"({term})"
+            if text:
+                text += f" {'-' if coef < 0 else '+'} {factor}{term}"
             else:
-                parts.append(f"- {text}" if coef < 0 else f"+ {text}")
-        if self.constant or not parts:
-            if not parts:
-                parts.append(str(self.constant))
-            else:
-                parts.append(f"{'-' if self.constant < 0 else '+'} {abs(self.constant)}")
-        return " ".join(parts)
+                text = f"{'-' if coef < 0 else ''}{factor}{term}"
+        if not text:
+            return str(self.constant)
+        if self.constant:
+            text += f" {'-' if self.constant < 0 else '+'} {abs(self.constant)}"
+        return text
+
+
+def _printed_terms(index: Affine) -> list[tuple[str, int, bool]]:
+    """Return the terms as text, their coefficients, and whether they are quotients.
+
+    ``x - d * (x // d)`` is written as the remainder it is.
+    """
+    remaining = dict(index.terms)
+    printed: list[tuple[str, int, bool]] = []
+    for atom, coef in index.terms:
+        if not isinstance(atom, FloorDiv) or coef % atom.divisor or atom.operand.constant:
+            continue
+        factor = -coef // atom.divisor
+        parts = [(inner, inner_coef * factor) for inner, inner_coef in atom.operand.terms]
+        if all(remaining.get(inner) == inner_coef for inner, inner_coef in parts):
+            for inner, _ in parts:
+                del remaining[inner]
+            del remaining[atom]
+            printed.append((f"{_operand_text(atom.operand)} % {atom.divisor}", factor, True))
+    plain = [
+        (repr(atom), coef, isinstance(atom, FloorDiv | SymbolicDiv))
+        for atom, coef in remaining.items()
+    ]
+    return plain + printed
 
 
 ZERO = Affine(0)
@@ -494,7 +521,10 @@ def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLik
                 result = result * affine(factor)
             return result
         case Min():
-            return minimum(*[substitute(operand, mapping) for operand in atom.operands])
+            operands = [substitute(operand, mapping) for operand in atom.operands]
+            if all(new is old for new, old in zip(operands, atom.operands, strict=True)):
+                return atom
+            return minimum(*operands)
         case ValueAtom():
             if atom.variables.isdisjoint(mapping):
                 return atom

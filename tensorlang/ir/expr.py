@@ -156,7 +156,7 @@ def index_forms(expr: Expr) -> tuple[Affine, ...]:
 
 def index_values(expr: Expr) -> tuple[Expr, ...]:
     """Return the data-dependent values that the index expressions of ``expr`` are made of."""
-    return tuple([value for form in index_forms(expr) for value in _values_inside(form)])
+    return tuple([value for form in index_forms(expr) for value in values_in_index(form)])
 
 
 def iterate(*roots: Expr) -> Iterator[Expr]:
@@ -164,10 +164,10 @@ def iterate(*roots: Expr) -> Iterator[Expr]:
 
     Values inside index expressions come before the node that is indexed.
     """
-    yield from _postorder(roots, lambda node: children(node) + index_values(node))
+    yield from postorder(roots, lambda node: children(node) + index_values(node))
 
 
-def _postorder(
+def postorder(
     roots: tuple[Expr, ...], operands: Callable[[Expr], tuple[Expr, ...]]
 ) -> Iterator[Expr]:
     """Yield nodes once each, operands first; without recursion, so that depth costs nothing."""
@@ -184,7 +184,7 @@ def _postorder(
                 stack.extend([(operand, False) for operand in reversed(operands(node))])
 
 
-def _values_inside(index: Affine) -> Iterator[Expr]:
+def values_in_index(index: Affine) -> Iterator[Expr]:
     """Yield the data-dependent values that ``index`` is made of."""
     for atom, _ in index.terms:
         stack = [atom]
@@ -193,15 +193,15 @@ def _values_inside(index: Affine) -> Iterator[Expr]:
                 case ValueAtom(expr=expr):
                     yield expr
                 case FloorDiv(operand=operand):
-                    yield from _values_inside(operand)
+                    yield from values_in_index(operand)
                 case SymbolicDiv(operand=operand, divisor=divisor):
-                    yield from _values_inside(operand)
-                    yield from _values_inside(divisor)
+                    yield from values_in_index(operand)
+                    yield from values_in_index(divisor)
                 case Product(factors=factors):
                     stack.extend(factors)
                 case Min(operands=operands):
                     for operand in operands:
-                        yield from _values_inside(operand)
+                        yield from values_in_index(operand)
                 case _:
                     pass
 
@@ -228,7 +228,7 @@ def structural_key(expr: Expr) -> Key:
     """
     rows: dict[Key, int] = {}
     numbers: dict[int, int] = {}
-    for node in _postorder((expr,), children):
+    for node in postorder((expr,), children):
         operands = tuple([numbers[id(operand)] for operand in children(node)])
         numbers[id(node)] = rows.setdefault(_structural_row(node, operands), len(rows))
     return tuple(rows)

@@ -112,9 +112,13 @@ def _remainder_bounds(form: _Remainder, extents: Extents) -> Interval | None:
     inner = bounds(form.operand, extents)
     if inner is not None:
         low, high = inner[0] // form.divisor, inner[1] // form.divisor
-        if low == high:  # the range lies within one period
+        if low == high and not _has_division(low):  # the range lies within one period
             return inner[0] - low * form.divisor, inner[1] - low * form.divisor
     return ZERO, affine(form.divisor - 1)
+
+
+def _has_division(form: Affine) -> bool:
+    return any(isinstance(atom, FloorDiv) for atom, _ in form.terms)
 
 
 def _product_bounds(form: Product, extents: Extents) -> Interval | None:
@@ -139,7 +143,8 @@ def is_nonnegative(index: Affine, extents: Extents | None = None) -> bool:
     interval = bounds(index, extents or {})
     if interval is None:
         return False
-    return _plainly_nonnegative(interval[0])
+    regrouped = bounds(interval[0], {})  # M - 6 * (M // 6) may have appeared: a remainder
+    return regrouped is not None and _plainly_nonnegative(regrouped[0])
 
 
 def _plainly_nonnegative(form: Affine) -> bool:

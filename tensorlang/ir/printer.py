@@ -73,9 +73,9 @@ def _format_constant(expr: Const) -> str:
 
 
 def _format_call(expr: Call, precedence: int) -> str:
-    function = FUNCTIONS[expr.function]
+    function = FUNCTIONS.get(expr.function)
     binding = PRECEDENCE.get(expr.function)
-    if binding is None:
+    if function is None or binding is None or len(expr.args) != function.arity:
         return f"{expr.function}({', '.join(format_expr(arg) for arg in expr.args)})"
     if function.arity == 1:
         text = f"{function.symbol}{format_expr(expr.args[0], binding)}"

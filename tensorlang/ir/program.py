@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, Union
 
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Condition, Definition, Stage, Tensor
+from tensorlang.ir.derivation import Derivation
 
 if TYPE_CHECKING:
     from tensorlang.ir.lowered import Allocate, Store
@@ -44,6 +45,7 @@ class For:
     """A loop; ``variable`` compares by identity and doubles as the loop's handle.
 
     ``tail`` says how lowering treats the guards that the split which made this (inner) loop left.
+    ``owner`` names the stage for whose nest the loop was made (a path may name it).
     """
 
     variable: Var
@@ -52,6 +54,7 @@ class For:
     body: Stmt
     tail: Tail = "auto"
     hints: tuple[Hint, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Fused:
     run: Run | None = None
     tail: Tail = "auto"
     hints: tuple[Hint, ...] = ()
+    owner: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,12 +159,15 @@ class Program:
 
     ``stages`` are the definition's stages plus those that primitives made (copies, rfactor), each
     with its tensors; ``conditions`` are facts assumed by steps and checked at the call.
+    ``derivations`` say, in the order of the steps, how a stage follows from the definition's when
+    it is neither one of them nor a copy.
     """
 
     definition: Definition
     stages: tuple[Stage, ...]
     body: Stmt
     conditions: tuple[Condition, ...] = ()
+    derivations: tuple[Derivation, ...] = ()
 
 
 EMPTY = Seq(())

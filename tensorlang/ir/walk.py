@@ -19,6 +19,8 @@ from tensorlang.ir.expr import (
     Load,
     Placeholder,
     Select,
+    children,
+    postorder,
 )
 from tensorlang.ir.lowered import Allocate, BoundsCheck, FlatLoad, Store
 from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
@@ -32,32 +34,26 @@ def rewrite_expr(expr: Expr, replace_node: Callable[[Expr], Expr]) -> Expr:
     Index expressions are left alone; use :func:`map_indices` for those.
     """
     done: dict[int, Expr] = {}
-
-    def visit(node: Expr) -> Expr:
-        known = done.get(id(node))
-        if known is None:
-            known = replace_node(_with_children(node, visit))
-            done[id(node)] = known
-        return known
-
-    return visit(expr)
+    for node in postorder((expr,), children):
+        done[id(node)] = replace_node(_with_children(node, done))
+    return done[id(expr)]
 
 
-def _with_children(node: Expr, visit: Callable[[Expr], Expr]) -> Expr:
+def _with_children(node: Expr, done: Mapping[int, Expr]) -> Expr:
+    """Return ``node`` on the rewritten operands, itself where none of them changed."""
+    old = children(node)
+    new = tuple([done[id(operand)] for operand in old])
+    if all(one is other for one, other in zip(new, old, strict=True)):
+        return node
     match node:
         case Call():
-            args = tuple([visit(arg) for arg in node.args])
-            same = all(new is old for new, old in zip(args, node.args, strict=True))
-            return node if same else Call(node.function, args, node.dtype)
+            return Call(node.function, new, node.dtype)
         case Cast():
-            operand = visit(node.operand)
-            return node if operand is node.operand else Cast(operand, node.dtype)
+            return Cast(new[0], node.dtype)
         case Bitcast():
-            operand = visit(node.operand)
-            return node if operand is node.operand else Bitcast(operand, node.dtype)
+            return Bitcast(new[0], node.dtype)
         case Select():
-            parts = visit(node.condition), visit(node.then), visit(node.otherwise)
-            return Select(*parts, node.dtype)
+            return Select(new[0], new[1], new[2], node.dtype)
         case _:
             return node
 

@@ -25,9 +25,10 @@ from tensorlang.lower.lower_fused import lower_fused
 from tensorlang.lower.merge_parallel import merge_parallel
 from tensorlang.lower.peel_tails import peel_tails
 from tensorlang.lower.place_conditions import place_conditions
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 from tensorlang.lower.private import run_private_tails
 from tensorlang.lower.simplify_guards import simplify_guards
+from tensorlang.lower.simplify_indices import simplify_indices
 from tensorlang.lower.sink_vectors import sink_vectors
 from tensorlang.lower.unroll import unroll
 from tensorlang.lower.unroll_registers import unroll_registers
@@ -66,6 +67,7 @@ SCHEDULED_PASSES: tuple[ScheduledPass, ...] = (
 
 LOWERED_PASSES: tuple[LoweredPass, ...] = (
     LoweredPass("place_conditions", place_conditions),
+    LoweredPass("simplify_indices", simplify_indices),
     LoweredPass("sink_vectors", sink_vectors),
     LoweredPass("unroll", unroll),
     LoweredPass("hoist_storage", hoist_storage),

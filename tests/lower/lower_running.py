@@ -14,7 +14,7 @@ from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import Program
 from tensorlang.lower.check import check_same_instances, verify_lowered
 from tensorlang.lower.pipeline import lowering_steps
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 
 
 def shape_of(tensor: Tensor, sizes: Mapping[Var, int]) -> tuple[int, ...]:

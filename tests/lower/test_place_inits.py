@@ -7,7 +7,7 @@ import lower_builder as build
 from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program
 from tensorlang.ir.walk import iterate
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 
 
 def expect(program: Program, wanted: str) -> None:

@@ -45,8 +45,8 @@ def _visit(stmt: Stmt, path: Path) -> tuple[Stmt, list[tuple[int, Stmt]]]:
     if isinstance(stmt, Compute):
         if not stmt.stage.is_reduction or stmt.part != "whole":
             return stmt, []
-        depth = _depth_of_place(path, _reduction_variables(stmt))
-        waiting = [(depth, _init_nest(stmt, path[depth:]))]
+        depth = depth_of_place(path, reduction_variables(stmt))
+        waiting = [(depth, init_nest(stmt, path[depth:]))]
         stmt = replace(stmt, part="update")
     else:
         waiting: list[tuple[int, Stmt]] = []
@@ -66,7 +66,8 @@ def _visit(stmt: Stmt, path: Path) -> tuple[Stmt, list[tuple[int, Stmt]]]:
     return stmt, [(depth, init) for depth, init in waiting if depth < len(path)]
 
 
-def _reduction_variables(compute: Compute) -> frozenset[Var]:
+def reduction_variables(compute: Compute) -> frozenset[Var]:
+    """Return the loop variables that move through the reduction axes of an instance."""
     return _variables_of_all(compute.binding[len(compute.stage.axes) :])
 
 
@@ -74,7 +75,7 @@ def _variables_of_all(forms: tuple[Affine, ...]) -> frozenset[Var]:
     return frozenset(variable for form in forms for variable in variables_of(form))
 
 
-def _depth_of_place(path: Path, reduction_variables: frozenset[Var]) -> int:
+def depth_of_place(path: Path, reduction_variables: frozenset[Var]) -> int:
     """Return the index in ``path`` of the outermost reduction loop; its length if there is none."""
     for depth, stmt in enumerate(path):
         loops = stmt if isinstance(stmt, For | Fused) else None
@@ -89,7 +90,7 @@ def _depth_of_place(path: Path, reduction_variables: frozenset[Var]) -> int:
     return len(path)
 
 
-def _init_nest(compute: Compute, below: Path) -> Stmt:
+def init_nest(compute: Compute, below: Path) -> Stmt:
     """Return the init of ``compute`` inside clones of the data loops among ``below``."""
     stage = compute.stage
     data_binding = compute.binding[: len(stage.axes)]
@@ -169,7 +170,9 @@ def _clone(
         if loop.variable not in fresh:
             return [], True
         variable = fresh[loop.variable]
-        return [For(variable, extent_of(loop.extent), loop.kind, EMPTY, loop.tail)], exact
+        owner = f"{loop.owner}.init"
+        extent = extent_of(loop.extent)
+        return [For(variable, extent, loop.kind, EMPTY, loop.tail, owner=owner)], exact
     if all(variable in fresh for variable in loop.variables):
         run = loop.run and Run(fresh[loop.run.chunk], Var(loop.run.offset.name), loop.run.size)
         variables = tuple([fresh[variable] for variable in loop.variables])

@@ -1,0 +1,1 @@
+"""Backends: from a lowered program to something that runs."""

@@ -1,0 +1,1 @@
+"""Emission of LLVM IR, shared by the backends that use LLVM."""

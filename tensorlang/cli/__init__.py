@@ -1,0 +1,1 @@
+"""The ``tensorlang`` command. Nothing here is imported by ``import tensorlang``."""

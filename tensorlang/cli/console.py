@@ -1,0 +1,96 @@
+"""How the command shows things: colours, boxes and progress in a terminal, plain text in a pipe.
+
+Input:  ``display.table("Times", ("program", "ms"), [("SciPy", "12.0")])``
+Output: a rich table in a terminal; in a pipe the same as Markdown, without escape codes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.syntax import Syntax
+from rich.table import Table
+
+PIPE_WIDTH = 1000
+"""Columns of what is not a terminal: nothing is folded or cut for a program that reads it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Display:
+    """Where a sub-command prints; ``console`` knows whether a person looks at it."""
+
+    console: Console
+
+    def heading(self, text: str) -> None:
+        """Print a line that begins a part."""
+        self.console.print()
+        if self.console.is_terminal:
+            self.console.rule(f"[bold]{escape(text)}", align="left")
+        else:
+            self.console.print(f"## {text}", markup=False, highlight=False, soft_wrap=True)
+
+    def text(self, text: str) -> None:
+        """Print a line of prose, unchanged."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def code(self, text: str) -> None:
+        """Print loops or Python, coloured in a terminal, and never broken in a pipe."""
+        if self.console.is_terminal:
+            self.console.print(Syntax(text, "python", word_wrap=True, background_color="default"))
+        else:
+            self.text(text)
+
+    def table(
+        self,
+        title: str,
+        columns: Sequence[str],
+        rows: Iterable[Sequence[str]],
+        figures: bool = True,
+    ) -> None:
+        """Print a table; with ``figures`` all columns but the first are aligned to the right."""
+        terminal = self.console.is_terminal
+        table = Table(
+            title=escape(title) if terminal else None,
+            title_justify="left",
+            box=box.ROUNDED if terminal else box.MARKDOWN,
+        )
+        for number, column in enumerate(columns):
+            justify = "right" if figures and number else "left"
+            table.add_column(column, justify=justify, no_wrap=not terminal)
+        for row in rows:
+            table.add_row(*map(escape, row))
+        if not terminal:
+            self.text(title)
+        self.console.print(table)
+
+    @contextmanager
+    def step(self, text: str) -> Generator[None]:
+        """Show a spinner beside ``text`` while the body runs; in a pipe just say it."""
+        if not self.console.is_terminal:
+            self.text(f"{text} ...")
+            yield
+            return
+        with self.console.status(text):
+            yield
+
+    def progress(self, steps: Sequence[str] | range, text: str) -> Iterator[object]:
+        """Yield the items of ``steps`` with a progress bar, which only a terminal shows."""
+        from rich.progress import track
+
+        yield from track(
+            steps, text, console=self.console, disable=not self.console.is_terminal, transient=True
+        )
+
+
+def make_display(file: IO[str] | None = None, terminal: bool | None = None) -> Display:
+    """Return a display for standard output, or for ``file``; ``terminal`` overrides what it is."""
+    console = Console(file=file, force_terminal=terminal, highlight=False)
+    if not console.is_terminal:
+        console.width = PIPE_WIDTH
+    return Display(console)

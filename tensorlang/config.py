@@ -1,0 +1,81 @@
+"""Settings, read from the environment once.
+
+Input:  ``TENSORLANG_NUM_THREADS=4``       Output: ``Settings(num_threads=4)``
+
+=========================  ====================================================================
+variable                   meaning
+=========================  ====================================================================
+``TENSORLANG_NUM_THREADS``  threads that a compiled function may use; without it,
+                           ``OMP_NUM_THREADS``, else the processors this process may run on
+``TENSORLANG_OPENMP``      ``auto`` (the default): an OpenMP runtime that is loaded already, else
+                           the system's; ``none``: run on one thread; or a path to a library
+``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
+                           worth several (3); 0 makes every parallel loop run in parallel
+``TENSORLANG_TARGET``      the target of operators that are called without ``tl.compile``
+=========================  ====================================================================
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+
+_PARALLEL_FROM = 3.0  # microseconds; a fork-join of two threads costs about one
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What the environment says; the defaults hold when it says nothing."""
+
+    num_threads: int | None = None
+    openmp: str = "auto"
+    parallel_from: float = _PARALLEL_FROM
+    target: str = "cpu"
+
+
+@cache
+def settings() -> Settings:
+    """Return the settings of this process, read at the first call."""
+    return read_settings(os.environ)
+
+
+def read_settings(environment: Mapping[str, str]) -> Settings:
+    """Return the settings that ``environment`` asks for.
+
+    Raises ValueError, naming the variable, for a value that has no meaning.
+
+    >>> read_settings({"TENSORLANG_NUM_THREADS": "4"}).num_threads
+    4
+    """
+    return Settings(
+        num_threads=_num_threads(environment),
+        openmp=environment.get("TENSORLANG_OPENMP", "").strip() or "auto",
+        parallel_from=_microseconds(environment),
+        target=environment.get("TENSORLANG_TARGET", "").strip() or "cpu",
+    )
+
+
+def _num_threads(environment: Mapping[str, str]) -> int | None:
+    text = environment.get("TENSORLANG_NUM_THREADS", "").strip()
+    if text:
+        if not text.isdecimal() or int(text) < 1:
+            raise ValueError(f"TENSORLANG_NUM_THREADS must be an integer >= 1, found {text!r}")
+        return int(text)
+    # OMP_NUM_THREADS may list a number per nesting level, and OpenMP ignores what it cannot read
+    outermost = environment.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(outermost) if outermost.isdecimal() and int(outermost) >= 1 else None
+
+
+def _microseconds(environment: Mapping[str, str]) -> float:
+    text = environment.get("TENSORLANG_PARALLEL_FROM", "").strip()
+    if not text:
+        return _PARALLEL_FROM
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not value >= 0:
+        raise ValueError(f"TENSORLANG_PARALLEL_FROM must be a number >= 0, found {text!r}")
+    return value

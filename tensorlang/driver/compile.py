@@ -1,0 +1,125 @@
+"""``tl.compile``: one verb for operators and schedules.
+
+Input:  ``tl.compile(matmul, M=1024)``, ``tl.compile(s)``, ``tl.compile(relu)``
+Output: a ``CompiledFunction``; for an operator whose ranks and dtypes come with the call, a
+        ``SpecializingFunction``
+"""
+
+from __future__ import annotations
+
+from typing import Any, overload
+
+from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
+from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.specialize import SpecializingFunction
+from tensorlang.lang.compute import Operator
+from tensorlang.runtime.callable import CompiledFunction
+from tensorlang.schedule.entry import schedule
+from tensorlang.schedule.schedule import Schedule
+
+
+@overload
+def compile(
+    x: Schedule,
+    target: str = "cpu",
+    *,
+    check_bounds: BoundsChecks = "auto",
+    verify: bool = True,
+    fast_math: bool = False,
+    opt_level: int = 3,
+) -> CompiledFunction: ...
+
+
+@overload
+def compile(
+    x: Operator,
+    target: str = "cpu",
+    *,
+    check_bounds: BoundsChecks = "auto",
+    verify: bool = True,
+    fast_math: bool = False,
+    opt_level: int = 3,
+    **sizes_and_attributes: Any,
+) -> CompiledFunction | SpecializingFunction: ...
+
+
+def compile(
+    x: Operator | Schedule,
+    target: str = "cpu",
+    *,
+    check_bounds: BoundsChecks = "auto",
+    verify: bool = True,
+    fast_math: bool = False,
+    opt_level: int = 3,
+    **sizes_and_attributes: Any,
+) -> CompiledFunction | SpecializingFunction:
+    """Compile an operator or a schedule into a function over arrays.
+
+    Parameters
+    ----------
+    x
+        An operator, for which the default schedule is made, or a schedule. A schedule with steps
+        of your own is proved to compute its operator first.
+    target
+        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind.
+    check_bounds
+        Whether indices taken from data are checked; "auto" checks those that are not proved to
+        lie inside, False none: then a wrong index reads memory that is not the tensor's.
+    verify
+        False skips the proof of a schedule written by hand. Its steps were still checked one by
+        one, but nothing vouches for the whole.
+    fast_math
+        Lets results depend on the order of floating-point operations, and ignore NaN.
+    opt_level
+        How hard LLVM tries, 0 to 3.
+    **sizes_and_attributes
+        Sizes to fix (``M=1024``) and attributes (``stride=2``) of an operator.
+
+    Returns
+    -------
+    A function over arrays, with ``source``, ``time`` and ``report``.
+
+    Raises
+    ------
+    ScheduleError
+        If a schedule written by hand is wrong, or cannot be proved.
+    CompileError
+        If the target is not known, or cannot run the program.
+    TypeError, ValueError
+        For options without meaning, and names that the operator does not have.
+
+    Examples
+    --------
+    >>> import numpy as np, tensorlang as tl
+    >>> N = tl.dim("N")
+    >>> @tl.compute
+    ... def double(x: tl.f32[N]):
+    ...     return tl.tensor(x[i] * 2 for i in N)
+    >>> tl.compile(double)(np.arange(3, dtype=np.float32))
+    array([0., 2., 4.], dtype=float32)
+
+    """
+    options = make_options(target, check_bounds, verify, fast_math, opt_level)
+    match x:
+        case Schedule():
+            if sizes_and_attributes:
+                names = ", ".join(f"{name}=" for name in sizes_and_attributes)
+                raise TypeError(
+                    f"a schedule has its sizes and attributes already: give {names} to tl.schedule"
+                )
+            return _compile_now(x, options)
+        case Operator() if x.is_generic:
+            return SpecializingFunction(x, options, sizes_and_attributes)
+        case Operator():
+            return _compile_now(schedule(x, **sizes_and_attributes).default(), options)
+        case _:
+            raise TypeError(
+                f"tl.compile takes an operator (@tl.compute) or a schedule, found"
+                f" {type(x).__name__}"
+            )
+
+
+def _compile_now(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+    function = compile_schedule(schedule, options)
+    function.prepare()
+    return function

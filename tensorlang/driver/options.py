@@ -1,0 +1,54 @@
+"""The options of ``tl.compile``, checked.
+
+Input:  ``target="cpu", opt_level=5``      Output: ``ValueError: opt_level must be 0, 1, 2 or 3``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+BoundsChecks = bool | Literal["auto"]
+
+
+@dataclass(frozen=True, slots=True)
+class CompileOptions:
+    """How to compile; the defaults are those of an operator that is simply called.
+
+    Attributes
+    ----------
+    target
+        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind
+    check_bounds
+        whether indices taken from data are checked at run time; "auto" does so wherever the
+        index is not proved to lie inside
+    verify
+        whether a schedule written by hand is proved to compute its definition
+    fast_math
+        whether results may depend on the order of sums, and NaN and infinity may be ignored
+    opt_level
+        how hard LLVM tries, 0 to 3
+
+    """
+
+    target: str = "cpu"
+    check_bounds: BoundsChecks = "auto"
+    verify: bool = True
+    fast_math: bool = False
+    opt_level: int = 3
+
+
+def make_options(
+    target: Any, check_bounds: Any, verify: Any, fast_math: Any, opt_level: Any
+) -> CompileOptions:
+    """Return the options, or raise TypeError or ValueError; the backend reads the target."""
+    if not isinstance(target, str):
+        raise TypeError(f'target must be a string such as "cpu", found {target!r}')
+    if not isinstance(check_bounds, bool) and check_bounds != "auto":
+        raise ValueError(f'check_bounds must be True, False or "auto", found {check_bounds!r}')
+    for name, value in (("verify", verify), ("fast_math", fast_math)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, found {value!r}")
+    if isinstance(opt_level, bool) or not isinstance(opt_level, int) or not 0 <= opt_level <= 3:
+        raise ValueError(f"opt_level must be 0, 1, 2 or 3, found {opt_level!r}")
+    return CompileOptions(target, check_bounds, verify, fast_math, opt_level)

@@ -1,0 +1,96 @@
+"""From a schedule to a callable: prove what was written by hand, then compile on demand.
+
+Input:  a ``Schedule``, ``CompileOptions``
+Output: a ``CompiledFunction`` that lowers and compiles a version per layout of its arrays
+
+The heavy parts are imported where they are used: LLVM with the first compilation, isl with the
+first proof. ``import tensorlang`` loads neither.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from time import perf_counter
+from typing import Any
+
+from tensorlang.driver.options import CompileOptions
+from tensorlang.ir.printer import format_program
+from tensorlang.ir.program import Program
+from tensorlang.lang.binding import bind_sizes
+from tensorlang.runtime.callable import CompiledFunction, Layouts, Origin
+from tensorlang.runtime.kernel import CtypesCaller, Kernel
+from tensorlang.runtime.threads import openmp
+from tensorlang.schedule.schedule import Schedule
+
+
+def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+    """Return the callable of a schedule as it stands; later steps do not change it.
+
+    A schedule with steps of the user's own is proved first, unless the options say not to.
+    Raises ScheduleError, with the evidence, if that fails.
+    """
+    program = schedule.program
+    proof = _prove(schedule, options)
+
+    def build(layouts: Layouts) -> Kernel:
+        return build_kernel(program, options, layouts)
+
+    return CompiledFunction(
+        program.definition,
+        build,
+        bind_sizes,
+        conditions=program.conditions,
+        origin=Origin(options.target, format_program(program), proof),
+    )
+
+
+def _prove(schedule: Schedule, options: CompileOptions) -> str:
+    if not schedule.is_hand_written:
+        return "not needed: every step was taken by a rule"
+    if not options.verify:
+        return "skipped: verify=False"
+    return str(schedule.verify())
+
+
+def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
+    """Return the machine code for arrays that lie in memory as ``layouts`` says."""
+    from tensorlang.backends.base import backend_for
+    from tensorlang.lower.pipeline import lower
+
+    backend = backend_for(options.target)
+    tensors = program.definition.inputs + program.definition.outputs
+    start = perf_counter()
+    lowered = lower(
+        program,
+        dict(zip(tensors, layouts, strict=True)),
+        check_bounds=options.check_bounds is not False,
+    )
+    after_lowering = perf_counter()
+    artefact: Any = backend.compile_lowered(
+        lowered,
+        backend.parse_target(options.target),
+        opt_level=options.opt_level,
+        fast_math=options.fast_math,
+    )
+    after_compiling = perf_counter()
+    loaded = backend.load(artefact, symbols())
+    return Kernel(
+        lowered,
+        CtypesCaller(lowered, loaded.address, loaded),
+        texts={"llvm": lambda: artefact.llvm, "asm": lambda: artefact.assembly},
+        seconds={
+            "lower": after_lowering - start,
+            "compile": after_compiling - after_lowering,
+            "load": perf_counter() - after_compiling,
+        },
+    )
+
+
+@cache
+def symbols() -> dict[str, int]:
+    """Return the addresses of what machine code calls: threads and memory."""
+    process: Any = ctypes.CDLL(None)
+    names = ("aligned_alloc", "free")
+    found = {name: ctypes.cast(process[name], ctypes.c_void_p).value or 0 for name in names}
+    return {"GOMP_parallel": openmp().entry, **found}

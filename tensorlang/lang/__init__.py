@@ -1,0 +1,1 @@
+"""The language: dims, comprehensions that are traced, and ``@tl.compute``."""

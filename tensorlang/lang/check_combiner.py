@@ -1,0 +1,97 @@
+"""Tries what ``tl.reduce`` claims of a combiner on random elements, when it is defined.
+
+Input:  a combiner and the expressions of the elements it will combine
+Output: nothing, or a ``DefinitionError`` with the elements for which a claim fails
+
+States are made as the reduction would make them: components of an element that are constants keep
+their value (the count 1 of Welford's algorithm), the others are random, and states beyond single
+elements are combinations. So invariants that a combiner relies on hold in the trials too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tensorlang.dtypes import DType, bool_, evaluation_dtype, f64, is_float, to_numpy
+from tensorlang.ir.definition import Combiner
+from tensorlang.ir.expr import Const, Expr, Placeholder
+from tensorlang.lang.evaluate import Environment, evaluate_expr
+from tensorlang.lang.mistakes import definition_error
+
+State = tuple[Any, ...]
+_TRIALS = 64
+
+
+def check_combiner(combiner: Combiner, elements: tuple[Expr, ...]) -> None:
+    """Try identity, commutativity and associativity of ``combiner``."""
+    generator = np.random.default_rng(0)
+    a, b, c = (_random_state(elements, generator) for _ in range(3))
+    identity = tuple(
+        [np.broadcast_to(evaluate_expr(e, Environment({}, {})), _TRIALS) for e in combiner.identity]
+    )
+    ab = apply_combiner(combiner, a, b)
+    states = {"a": a, "b": b, "c": c}
+    claims = (
+        ("identity is no identity", "combine(identity, a)", "a",
+         apply_combiner(combiner, identity, a), a),
+        ("combine is not commutative", "combine(a, b)", "combine(b, a)",
+         ab, apply_combiner(combiner, b, a)),
+        ("combine is not associative", "combine(combine(a, b), c)", "combine(a, combine(b, c))",
+         apply_combiner(combiner, ab, c),
+         apply_combiner(combiner, a, apply_combiner(combiner, b, c))),
+    )  # fmt: skip
+    for claim, left_text, right_text, left, right in claims:
+        differs = np.zeros(_TRIALS, bool)
+        for one, other, expr in zip(left, right, combiner.result, strict=True):
+            differs |= ~_agree(one, other, expr.dtype)
+        if differs.any():
+            trial = int(np.argmax(differs))
+            used = [name for name in states if name in left_text.replace("combine", "")]
+            where = ", ".join(f"{name} = {_show(states[name], trial)}" for name in used)
+            raise definition_error(
+                f"{claim}: for {where}, {left_text} is {_show(left, trial)}, but {right_text} is "
+                f"{_show(right, trial)}; a reduction may combine in any order (ordered=True keeps "
+                "the loops' order, and asks nothing of combine)"
+            )
+
+
+def apply_combiner(combiner: Combiner, left: State, right: State) -> State:
+    """Return the combination of two states, each a tuple of arrays."""
+    bound: dict[Placeholder, Any] = {}
+    bound.update(zip(combiner.left, left, strict=True))
+    bound.update(zip(combiner.right, right, strict=True))
+    env = Environment({}, {}, placeholders=bound)
+    return tuple([evaluate_expr(result, env) for result in combiner.result])
+
+
+def _random_state(elements: tuple[Expr, ...], generator: np.random.Generator) -> State:
+    return tuple([_random_component(element, generator) for element in elements])
+
+
+def _random_component(element: Expr, generator: np.random.Generator) -> Any:
+    dtype = to_numpy(evaluation_dtype(element.dtype))
+    if isinstance(element, Const):
+        return np.full(_TRIALS, element.value, dtype)
+    if element.dtype is bool_:
+        return generator.integers(0, 2, _TRIALS).astype(bool)
+    if not is_float(element.dtype):
+        low = 0 if element.dtype.kind == "uint" else -6
+        return generator.integers(low, 7, _TRIALS).astype(dtype)
+    halves = generator.integers(-8, 9, _TRIALS) / 2  # with ties
+    return np.where(np.arange(_TRIALS) % 2, halves, generator.normal(size=_TRIALS)).astype(dtype)
+
+
+def _agree(left: Any, right: Any, dtype: DType) -> Any:
+    if not is_float(dtype):
+        return left == right
+    tolerance = 1e-9 if dtype is f64 else 1e-3
+    scale = np.maximum(np.maximum(np.abs(left), np.abs(right)), 1)
+    with np.errstate(all="ignore"):
+        return (left == right) | (np.abs(left - right) <= tolerance * scale)
+
+
+def _show(state: State, trial: int) -> str:
+    parts = [f"{np.asarray(part)[trial].item():.6g}" for part in state]
+    return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"

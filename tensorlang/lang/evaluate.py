@@ -1,0 +1,162 @@
+"""Evaluates value expressions on whole arrays at once.
+
+Input:  ``X[i + 1] * 2`` with i an array of points
+Output: an array that broadcasts against those points
+
+Branches of ``where`` are evaluated everywhere, with indices clipped, and selected afterwards; a
+mask says where a load really happens, and an index out of range there is an IndexError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tensorlang.dtypes import DType, bf16, evaluation_dtype, f16, to_numpy
+from tensorlang.interpreter import arithmetic
+from tensorlang.ir.affine import (
+    Affine,
+    Atom,
+    FloorDiv,
+    Min,
+    Product,
+    SymbolicDiv,
+    ValueAtom,
+    Var,
+)
+from tensorlang.ir.definition import Scalar, Tensor
+from tensorlang.ir.expr import (
+    Bitcast,
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Placeholder,
+    ScalarRef,
+    Select,
+)
+
+Array = Any
+"""An ndarray, or a NumPy scalar."""
+
+
+@dataclass(slots=True, eq=False)
+class Environment:
+    """What expressions refer to; ``mask`` is true at the points that are really computed."""
+
+    arrays: Mapping[Tensor, np.ndarray[Any, Any]]
+    variables: Mapping[Var, Array]
+    scalars: Mapping[Scalar, Array] = field(default_factory=dict[Scalar, Any])
+    placeholders: Mapping[Placeholder, Array] = field(default_factory=dict[Placeholder, Any])
+    mask: Array = True
+    memo: dict[int, Array] = field(default_factory=dict[int, Any])
+
+    def under(self, condition: Array) -> Environment:
+        """Return the environment of a branch."""
+        return Environment(
+            self.arrays, self.variables, self.scalars, self.placeholders, self.mask & condition
+        )
+
+
+def evaluate_expr(expr: Expr, env: Environment) -> Array:
+    """Return the value of ``expr`` at every point of ``env``, in its evaluation dtype."""
+    known = env.memo.get(id(expr))
+    if known is None:
+        known = _evaluate(expr, env)
+        env.memo[id(expr)] = known
+    return known
+
+
+def _evaluate(expr: Expr, env: Environment) -> Array:
+    match expr:
+        case Const():
+            return to_numpy(evaluation_dtype(expr.dtype)).type(expr.value)
+        case IndexValue():
+            index = np.asarray(evaluate_index(expr.index, env), np.int64)[()]
+            return _convert(index, expr.dtype)
+        case ScalarRef():
+            return env.scalars[expr.scalar]
+        case Placeholder():
+            return env.placeholders[expr]
+        case Load():
+            return _load(expr, env)
+        case Call():
+            args = [evaluate_expr(arg, env) for arg in expr.args]
+            return arithmetic.apply(expr.function, args, expr.dtype)
+        case Cast():
+            value = evaluate_expr(expr.operand, env)
+            return arithmetic.cast(value, expr.operand.dtype, expr.dtype)
+        case Bitcast():
+            value = evaluate_expr(expr.operand, env)
+            return arithmetic.bitcast(value, expr.operand.dtype, expr.dtype)
+        case Select():
+            condition = evaluate_expr(expr.condition, env)
+            then = evaluate_expr(expr.then, env.under(condition))
+            otherwise = evaluate_expr(expr.otherwise, env.under(~condition))
+            return np.where(condition, then, otherwise)[()]
+        case _:
+            raise TypeError(f"{expr} belongs to a lowered program")
+
+
+def _convert(index: Array, dtype: DType) -> Array:
+    return index.astype(to_numpy(evaluation_dtype(dtype)))
+
+
+def _load(load: Load, env: Environment) -> Array:
+    array = env.arrays[load.tensor]
+    indices: list[Array] = []
+    for axis, form in enumerate(load.indices):
+        index = evaluate_index(form, env)
+        extent = array.shape[axis]
+        outside = ((index < 0) | (index >= extent)) & env.mask
+        if np.any(outside):
+            bad = np.broadcast_to(index, np.shape(outside))[outside].flat[0]
+            raise IndexError(
+                f"index {int(bad)} is out of range for axis {axis} of {load.tensor}, which has "
+                f"{extent} elements"
+            )
+        indices.append(np.clip(index, 0, max(extent - 1, 0)))
+    if 0 in array.shape:  # nothing is really read: any value will do
+        shape = np.broadcast_shapes(*[np.shape(index) for index in indices])
+        value: Array = np.zeros(shape, array.dtype)[()]
+    else:
+        value = array[tuple(indices)]
+    return value.astype(np.float32) if load.dtype in (f16, bf16) else value
+
+
+def evaluate_index(form: Affine, env: Environment) -> Array:
+    """Return the value of an index expression at every point, as int64."""
+    total: Array = np.int64(form.constant)
+    for atom, coef in form.terms:
+        total = total + _evaluate_atom(atom, env) * np.int64(coef)
+    return total
+
+
+def _evaluate_atom(atom: Atom, env: Environment) -> Array:
+    match atom:
+        case Var():
+            return np.asarray(env.variables[atom], np.int64)[()]
+        case FloorDiv():
+            return evaluate_index(atom.operand, env) // np.int64(atom.divisor)
+        case SymbolicDiv():
+            operands = evaluate_index(atom.operand, env), evaluate_index(atom.divisor, env)
+            with np.errstate(all="ignore"):
+                return operands[0] // operands[1]
+        case Product():
+            result: Array = np.int64(1)
+            for factor in atom.factors:
+                result = result * _evaluate_atom(factor, env)
+            return result
+        case Min():
+            parts = [evaluate_index(operand, env) for operand in atom.operands]
+            least = parts[0]
+            for part in parts[1:]:
+                least = np.minimum(least, part)
+            return least
+        case ValueAtom():
+            return np.asarray(evaluate_expr(atom.expr, env)).astype(np.int64)[()]

@@ -1,0 +1,1 @@
+"""From machine code in memory to a Python call: threads, arguments, the callable, timing."""

@@ -1,0 +1,266 @@
+"""A compiled operator as a Python function over NumPy arrays.
+
+Input:  ``f(A, B)`` with arrays of any strides
+Output: a new array, or the ``out`` that was given, filled by machine code
+
+The machine code exists in versions, by how each array lies in memory: in C order ("contiguous"),
+with a unit stride along the last axis ("inner"), with any strides ("any"). A version is compiled
+when a call first needs it; strides that it does not know are passed like sizes.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from operator import mod
+from time import perf_counter
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from tensorlang.ir.definition import Condition, Definition
+from tensorlang.ir.lowered import LoweredProgram
+from tensorlang.ir.printer import format_lowered, format_signature
+from tensorlang.runtime.arrays import (
+    Array,
+    ArrayLayout,
+    TensorParameter,
+    address_of,
+    is_addressable,
+    layout_of,
+)
+from tensorlang.runtime.failures import failure
+from tensorlang.runtime.kernel import OK, Kernel
+from tensorlang.runtime.report import Report, VersionReport
+from tensorlang.runtime.results import allocate, check_outputs
+from tensorlang.runtime.signature import Arguments, Signature
+from tensorlang.runtime.sizes import Binding, BindSizes, SizeBinder
+from tensorlang.runtime.threads import num_threads, openmp, threads_for
+from tensorlang.runtime.timing import Timing, measure
+
+Layouts: TypeAlias = tuple[ArrayLayout, ...]
+Build: TypeAlias = Callable[[Layouts], Kernel]
+SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm"]
+
+_REMEMBERED = 512  # plans, by shapes and strides
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a compiled function comes from, as far as it tells people about it."""
+
+    target: str = "cpu"
+    schedule: str = ""
+    proof: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Version:
+    """A kernel for certain layouts; ``strides`` are the (array, axis) whose stride it is passed."""
+
+    kernel: Kernel
+    strides: tuple[tuple[int, int], ...]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What a call with certain shapes and strides does; remembered for the next such call."""
+
+    version: _Version
+    binding: Binding
+    sizes: tuple[int, ...]  # those of the definition, then the strides
+    alignments: tuple[int, ...]  # of each array's address
+
+
+class CompiledFunction:
+    """Calls the machine code of one definition; safe to call from several threads.
+
+    ``f(A, B)`` returns new arrays (a tuple if the operator has several outputs); ``f(A, B, out=C)``
+    writes into C. Inputs may be strided, read-only, and share memory; ``out`` may be strided.
+
+    Raises
+    ------
+    TypeError
+        for the wrong number of arguments, for what is not an array, for another dtype
+    ValueError
+        for shapes that contradict each other or break a condition, for an unfit ``out``
+    IndexError
+        for an index taken from data that leaves its tensor
+    MemoryError
+        if no memory is left for results or temporaries
+
+    """
+
+    def __init__(
+        self,
+        definition: Definition,
+        build: Build,
+        bind_sizes: BindSizes,
+        *,
+        conditions: Sequence[Condition] = (),
+        origin: Origin | None = None,
+        defaults: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.definition = definition
+        self.__name__ = definition.name
+        self.__doc__ = definition.documentation or type(self).__doc__
+        self._origin = origin or Origin()
+        self._build = build
+        self._signature = Signature(definition, defaults)
+        self._outputs = tuple(
+            TensorParameter(definition.name, tensor) for tensor in definition.outputs
+        )
+        self._binder = SizeBinder(definition, conditions, bind_sizes)
+        self._versions: dict[Layouts, _Version] = {}
+        self._plans: dict[tuple[Any, ...], _Plan] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+        """Run on arrays; see the class."""
+        return self._call(self._signature.bind(args, keywords), out)
+
+    def call_bound(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
+    ) -> Any:
+        """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
+        return self._call(self._signature.convert(tensors, scalars, dims), out)
+
+    def prepare(self) -> None:
+        """Compile the version for arrays in C order, so that the first call does not wait."""
+        self._version(self._contiguous())
+
+    def source(self, kind: SourceKind = "loops") -> str:
+        """Return the program as text: "schedule", "loops" (lowered), "llvm" or "asm".
+
+        The last three show the version for arrays in C order.
+        """
+        if kind not in get_args(SourceKind):
+            known = ", ".join(map(repr, get_args(SourceKind)))
+            raise ValueError(f"{self.__name__}.source: {kind!r} is not one of {known}")
+        if kind == "schedule":
+            return self._origin.schedule
+        kernel = self._version(self._contiguous()).kernel
+        return format_lowered(kernel.program) if kind == "loops" else kernel.texts[kind]()
+
+    def time(self, *args: Any, out: Any = None, seconds: float = 0.2, **keywords: Any) -> Timing:
+        """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
+        arguments = self._signature.bind(args, keywords)
+        results = self._results(arguments, out)
+        work = self._bind(arguments).work
+        return measure(
+            lambda: self(*args, out=results, **keywords),
+            seconds=seconds,
+            name=self.__name__,
+            operations=work.operations,
+            bytes=work.bytes,
+        )
+
+    @property
+    def report(self) -> Report:
+        """What was compiled so far, how long it took, and what is known of its correctness."""
+        return Report(
+            name=self.__name__,
+            target=self._origin.target,
+            proof=self._origin.proof,
+            threads=f"{num_threads()} of {openmp().name}" if openmp().is_parallel else "1",
+            versions=tuple(
+                VersionReport(layouts, version.seconds, dict(version.kernel.seconds))
+                for layouts, version in self._versions.items()
+            ),
+        )
+
+    def __repr__(self) -> str:
+        signature = format_signature(self.definition).removeprefix("def ")
+        return f"<compiled {signature} for {self._origin.target}>"
+
+    # --- one call ----------------------------------------------------------------------------
+
+    def _call(self, arguments: Arguments, out: Any) -> Any:
+        results = self._results(arguments, out)
+        self._run(arguments, results)
+        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+
+    def _bind(self, arguments: Arguments) -> Binding:
+        shapes = tuple([array.shape for array in arguments.arrays])
+        return self._binder.bind(shapes, arguments.dims)
+
+    def _results(self, arguments: Arguments, out: Any) -> tuple[Array, ...]:
+        shapes = self._bind(arguments).output_shapes
+        if out is None:
+            return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
+        names = [parameter.name for parameter in self._signature.tensors]
+        inputs = list(zip(names, arguments.arrays, strict=True))
+        return check_outputs(self._outputs, out, shapes, inputs)
+
+    def _run(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
+        arrays = (*arguments.arrays, *results)
+        key = (
+            *[(array.shape, array.strides) for array in arrays],
+            *[arguments.dims[dim] for dim in self._signature.dims],
+        )
+        plan = self._plans.get(key)
+        if plan is None:
+            if not all(map(is_addressable, arrays)):
+                self._run_on_copies(arguments, results)
+                return
+            plan = self._plan(arguments, arrays)
+            if len(self._plans) >= _REMEMBERED:
+                self._plans.clear()
+            self._plans[key] = plan
+        addresses = [address_of(array) for array in arrays]
+        if any(map(mod, addresses, plan.alignments)):
+            self._run_on_copies(arguments, results)
+            return
+        code, status = plan.version.kernel.caller(
+            addresses,
+            arguments.scalars,
+            plan.sizes,
+            threads_for(plan.binding.work.serial_seconds),
+        )
+        if code != OK:
+            sizes = dict(zip(self.definition.sizes, plan.binding.sizes, strict=True))
+            raise failure(plan.version.kernel.program, code, status, sizes)
+
+    def _run_on_copies(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
+        """Run on copies of what the machine cannot address as it lies."""
+        inputs = tuple([a if is_addressable(a) else a.copy("C") for a in arguments.arrays])
+        targets = tuple([r if is_addressable(r) else allocate(r.shape, r.dtype) for r in results])
+        self._run(arguments._replace(arrays=inputs), targets)
+        for result, target in zip(results, targets, strict=True):
+            if result is not target:
+                np.copyto(result, target)
+
+    def _plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan:
+        binding = self._bind(arguments)
+        version = self._version(tuple([layout_of(array) for array in arrays]))
+        strides = [arrays[a].strides[axis] // arrays[a].itemsize for a, axis in version.strides]
+        alignments = tuple([array.itemsize for array in arrays])
+        return _Plan(version, binding, (*binding.sizes, *strides), alignments)
+
+    # --- versions ----------------------------------------------------------------------------
+
+    def _contiguous(self) -> Layouts:
+        return ("contiguous",) * (len(self._signature.tensors) + len(self._outputs))
+
+    def _version(self, layouts: Layouts) -> _Version:
+        version = self._versions.get(layouts)
+        if version is not None:
+            return version
+        with self._lock:
+            if layouts not in self._versions:
+                start = perf_counter()
+                kernel = self._build(layouts)
+                strides = self._stride_places(kernel.program)
+                self._versions[layouts] = _Version(kernel, strides, perf_counter() - start)
+            return self._versions[layouts]
+
+    def _stride_places(self, program: LoweredProgram) -> tuple[tuple[int, int], ...]:
+        """Return which strides follow the definition's sizes: ``A.stride0`` is (0, 0)."""
+        names = [parameter.name for parameter in (*self._signature.tensors, *self._outputs)]
+        places: list[tuple[int, int]] = []
+        for size in program.sizes[len(self.definition.sizes) :]:
+            name, _, axis = size.name.rpartition(".stride")
+            places.append((names.index(name), int(axis)))
+        return tuple(places)

@@ -1,0 +1,45 @@
+"""What a compiled function tells about itself.
+
+Input:  ``print(f.report)``      Output: target, proof, threads, and a line per compiled version
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class VersionReport:
+    """A compiled version: the layout of each array, and the seconds that compiling took."""
+
+    layouts: tuple[str, ...]
+    seconds: float
+    phases: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def __str__(self) -> str:
+        phases = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in self.phases.items())
+        return f"({', '.join(self.layouts)}): {1e3 * self.seconds:.1f} ms" + (
+            f" ({phases})" if phases else ""
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Printable facts about a compiled function."""
+
+    name: str
+    target: str
+    proof: str
+    threads: str
+    versions: tuple[VersionReport, ...]
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.name} for {self.target}",
+            f"  proof:    {self.proof or 'none'}",
+            f"  threads:  {self.threads}",
+            "  versions:" + ("" if self.versions else " none yet"),
+            *(f"    {version}" for version in self.versions),
+        ]
+        return "\n".join(lines)

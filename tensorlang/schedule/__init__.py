@@ -1,0 +1,1 @@
+"""Schedules: rewriting a program's loops, one checked step at a time."""

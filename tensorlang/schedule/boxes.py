@@ -1,0 +1,160 @@
+"""Which box of a tensor a piece of a program touches: what a copy or an inner stage must cover.
+
+Input:  reads ``h[32*io + ii + d, j]`` for ii < 32 and d in 0..2, seen from inside io
+Output: origins ``(32*io, 0)``, extents ``(34, N)``
+
+Tail guards are ignored, so that extents stay constant; the box is clipped by guards on what fills
+it. Where bounds cannot be compared, the box takes the whole axis, which is always enough.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on, substitute, variables_of
+from tensorlang.ir.definition import Stage, Tensor
+from tensorlang.ir.expr import loads_of
+from tensorlang.ir.interval import Extents, Interval, bounds, is_nonnegative
+from tensorlang.schedule.tree import Place
+
+Box = tuple[Interval, ...]
+"""Per axis: origin and extent."""
+
+
+def reads_box(places: Iterable[Place], tensor: Tensor) -> Box:
+    """Return the box of ``tensor`` that the statements read; places are relative to a loop body."""
+    return _union_box(places, tensor, _read_indices)
+
+
+def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
+    """Return the box of ``tensor`` that the statements write."""
+    return _union_box(places, tensor, _write_indices)
+
+
+def _read_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
+    compute = place.compute
+    if compute.part == "init":
+        return []
+    mapping = dict(zip(compute.stage.variables, compute.binding, strict=True))
+    return [
+        tuple(substitute(index, mapping) for index in load.indices)
+        for load in loads_of(*compute.stage.values)
+        if compute.redirect(load.tensor) is tensor
+    ]
+
+
+def _write_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
+    compute = place.compute
+    if not any(compute.redirect(own) is tensor for own in compute.stage.tensors):
+        return []
+    return [compute.binding[: len(compute.stage.axes)]]
+
+
+def _union_box(
+    places: Iterable[Place],
+    tensor: Tensor,
+    indices_of: Callable[[Place, Tensor], list[tuple[Affine, ...]]],
+) -> Box:
+    ranges: list[Interval | None] = [None] * len(tensor.shape)
+    for place in places:
+        extents = place.extents()
+        for indices in indices_of(place, tensor):
+            for axis, index in enumerate(indices):
+                whole = (ZERO, tensor.shape[axis] - 1)
+                found = _clipped(bounds(index, extents), whole)
+                ranges[axis] = _hull(ranges[axis], found, whole)
+    box: list[Interval] = []
+    for axis, interval in enumerate(ranges):
+        low, high = interval if interval is not None else (ZERO, tensor.shape[axis] - 1)
+        box.append((low, high - low + 1))
+    return tuple(box)
+
+
+def _clipped(found: Interval | None, whole: Interval) -> Interval:
+    """Use what the tensor's own bounds say where it is plain, so that full boxes stay full."""
+    if found is None:
+        return whole
+    low, high = found
+    if is_nonnegative(-low) and low != ZERO:
+        low = ZERO
+    if is_nonnegative(high - whole[1]):
+        high = whole[1]
+    return low, high
+
+
+def _hull(left: Interval | None, right: Interval, whole: Interval) -> Interval:
+    if left is None:
+        return right
+    low = _lesser(left[0], right[0])
+    high = _lesser(-left[1], -right[1])
+    if low is None or high is None:
+        return whole
+    return low, -high
+
+
+def _lesser(left: Affine, right: Affine) -> Affine | None:
+    if is_nonnegative(right - left):
+        return left
+    return right if is_nonnegative(left - right) else None
+
+
+def clipping_guard(stage: Stage, box: Box, around: Extents) -> tuple[Affine, ...]:
+    """Return the forms, over the stage's own variables, that keep a box inside the stage's axes.
+
+    Only those that interval arithmetic (with the loops ``around``) does not know to hold anyway.
+    """
+    forms: list[Affine] = []
+    for axis, (origin, extent) in zip(stage.axes, box, strict=True):
+        if not is_nonnegative(origin, around):
+            forms.append(ZERO + axis.variable)
+        if not is_nonnegative(axis.extent - origin - extent, around):
+            forms.append(axis.extent - 1 - axis.variable)
+    return tuple(forms)
+
+
+def written_guard(
+    place: Place, stage: Stage, box: Box, around: Extents
+) -> tuple[tuple[Affine, ...], bool]:
+    """Return the forms, over ``stage``'s axes, that hold exactly where the statement writes.
+
+    ``place`` is relative to the loop at which the box was taken. The flag tells whether every
+    guard of the statement could be said in terms of the axes: the form
+    ``95 - (36*ip + i2)`` of a binding ``96*ic + 36*ip + i2`` becomes ``95 - (i - 96*ic)``.
+    """
+    compute = place.compute
+    forms = list(clipping_guard(stage, box, around))
+    inside = place.extents()
+    reduction = compute.binding[len(compute.stage.axes) :]
+    reduction_variables = {v for form in reduction for v in variables_of(form) if v in inside}
+    complete = True
+    for form in compute.guard:
+        moving = {v for v in variables_of(form) if v in inside}
+        if moving & reduction_variables:
+            continue
+        if not moving:
+            forms.append(form)
+            continue
+        said = _over_axes(form, place, stage, moving)
+        if said is None:
+            complete = False
+        elif said not in forms and not _is_clip(said, stage):
+            forms.append(said)
+    return tuple(forms), complete
+
+
+def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:
+    for axis, index in zip(stage.axes, place.compute.binding, strict=False):
+        fixed = {v: ZERO for v in moving}
+        inner = index - substitute(index, fixed)
+        for sign in (1, -1):
+            rest = form - inner * sign
+            if not depends_on(rest, moving):
+                return rest + (affine(axis.variable) - substitute(index, fixed)) * sign
+    return None
+
+
+def _is_clip(form: Affine, stage: Stage) -> bool:
+    """Whether a form only repeats that an axis stays inside the tensor."""
+    return any(
+        form in (axis.extent - 1 - axis.variable, affine(axis.variable)) for axis in stage.axes
+    )

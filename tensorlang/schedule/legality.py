@@ -1,0 +1,129 @@
+"""Whether a loop's iterations may run in any order: by structure where that decides, else by isl.
+
+Structure decides when, for every statement below the loop that writes storage shared between
+iterations, distinct iterations write distinct elements, and no statement below reads what another
+one below writes there. The rest is asked of ``poly``, with its counterexample in the refusal.
+"""
+
+from __future__ import annotations
+
+from tensorlang.ir.affine import Var, affine, depends_on, linear_coefficient, variables_of
+from tensorlang.ir.expr import loads_of
+from tensorlang.ir.interval import bounds
+from tensorlang.ir.program import For, Program
+from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.tree import Loop, Place, find_loop, places_of
+
+
+def is_plainly_independent(loop: Loop) -> bool:
+    """Tell whether structure alone shows that the iterations of ``loop`` do not interfere."""
+    if not isinstance(loop, For):
+        return False
+    places = list(places_of(loop.body))
+    shared_writes = set[int]()
+    for place in places:
+        compute = place.compute
+        for own in compute.stage.tensors:
+            written = compute.redirect(own)
+            if place.is_private(written):
+                continue
+            shared_writes.add(id(written))
+            if not _writes_distinct(loop.variable, place):
+                return False
+    for place in places:
+        compute = place.compute
+        for load in loads_of(*compute.stage.values):
+            read = compute.redirect(load.tensor)
+            if not place.is_private(read) and id(read) in shared_writes:
+                return False
+    return True
+
+
+def _writes_distinct(variable: Var, place: Place) -> bool:
+    """Tell whether two iterations never write one element, all loops further out being equal."""
+    compute = place.compute
+    if reduction_depends_on(place, variable):
+        return False
+    extents = place.extents()
+    for index in compute.binding[: len(compute.stage.axes)]:
+        stride = linear_coefficient(index, variable)
+        if not stride:
+            continue
+        interval = bounds(index - affine(variable) * stride, extents)
+        if interval is None:
+            continue
+        width = interval[1] - interval[0]
+        if width.is_constant and width.constant < abs(stride):
+            return True
+    return False
+
+
+def reduction_depends_on(place: Place, variable: Var) -> bool:
+    """Tell whether a loop moves through the reduction axes of a statement."""
+    compute = place.compute
+    if compute.part == "init":
+        return False
+    forms = compute.binding[len(compute.stage.axes) :]
+    return any(depends_on(form, {variable}) for form in forms)
+
+
+def carries_reduction(loop: Loop) -> bool:
+    """Tell whether ``loop`` moves through the reduction axes of a statement below it."""
+    variables = (loop.variable,) if isinstance(loop, For) else loop.variables
+    return any(reduction_depends_on(place, v) for place in places_of(loop.body) for v in variables)
+
+
+def mentions(place: Place, variable: Var) -> bool:
+    """Tell whether an instance's binding depends on ``variable``."""
+    return any(variable in variables_of(form) for form in place.compute.binding)
+
+
+def require_independent(program: Program, handle: Var, what: str, advice: str) -> None:
+    """Refuse unless the iterations of a loop may run in any order, or at once."""
+    loop = find_loop(program.body, handle)
+    assert loop is not None
+    if is_plainly_independent(loop):
+        return
+    if carries_reduction(loop):
+        raise Refusal(
+            f"{what} {handle} would let two iterations combine into one element at once",
+            f'{handle} runs through a reduction: s.rfactor("{handle}") gives each iteration its '
+            "own partial result, which may then run in parallel or as vector lanes",
+            loops=(handle,),
+            counterexample=_reduction_witness(loop, handle),
+        )
+    from tensorlang.poly.legality import find_conflict
+
+    conflict = find_conflict(_placed(program), handle)
+    if conflict is not None:
+        raise Refusal(
+            f"iterations of {handle} are not independent",
+            advice,
+            loops=(handle,),
+            counterexample=str(conflict),
+        )
+
+
+def _reduction_witness(loop: Loop, handle: Var) -> str:
+    for place in places_of(loop.body):
+        variables = (loop.variable,) if isinstance(loop, For) else loop.variables
+        if any(reduction_depends_on(place, v) for v in variables):
+            name = place.compute.redirect(place.compute.stage.tensor).name
+            return f"{handle} = 0 and {handle} = 1 both read and write the same element of {name}"
+    return ""
+
+
+def require_proof(program: Program, claim: str, advice: str, *loops: Var) -> None:
+    """Refuse a step that structure did not decide unless the program it leads to can be proved."""
+    from tensorlang.poly.proof import prove
+
+    evidence = prove(_placed(program))
+    if not evidence.ok:
+        failure = next(item for item in evidence.claims if not item.holds)
+        raise Refusal(claim, advice, loops=loops, counterexample=str(failure.counterexample))
+
+
+def _placed(program: Program) -> Program:
+    from tensorlang.schedule.place_inits import place_inits
+
+    return place_inits(program)

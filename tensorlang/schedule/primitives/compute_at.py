@@ -1,0 +1,203 @@
+"""compute_at: a stage is computed inside a loop of its consumers, just what they need there.
+
+Before                              After ``compute_at(h, i.o)`` of a blur split by 32
+::
+
+    h = global f32[M, N - 2]            for i.o in (M + 29) // 32:
+    for i in M: ...                         h = global f32[34, N - 2] at [32 * i.o, 0]
+        h[i, j] = ...                       for i in 34: ...
+    for i.o in (M + 29) // 32:                  h[32 * i.o + i, j] = ...  # if 32 * i.o + i < M
+        for i.i in 32: ...                  for i.i in 32: ...
+            blur[...] = h[...] + ...            blur[...] = h[...] + ...
+
+Legal when every consumer is inside the loop and the stage is no output. Where the boxes of two
+iterations overlap, elements are computed again. The loops of the stage are made anew.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tensorlang.ir.affine import ZERO, Var
+from tensorlang.ir.definition import Stage
+from tensorlang.ir.expr import loads_of
+from tensorlang.ir.program import Alloc, Program, Seq, Stmt
+from tensorlang.ir.walk import iterate, sequence
+from tensorlang.schedule.boxes import Box, clipping_guard, reads_box
+from tensorlang.schedule.legality import require_proof
+from tensorlang.schedule.naive import nest_over_box
+from tensorlang.schedule.primitives.base import (
+    Outcome,
+    enclosing_loops,
+    extents_around,
+    own_extents,
+    the_loop,
+)
+from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.tree import (
+    Place,
+    handle_of,
+    label_of,
+    nest_of,
+    places_of,
+    replace_loop,
+    without_alloc,
+    without_stmt,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeAt:
+    """Compute ``stage`` inside ``loop``, over the box that the loop's body reads."""
+
+    stage: Stage
+    loop: Var
+
+    def check(self, program: Program) -> None:
+        """Refuse outputs, scheduled stages, and loops that do not hold every consumer."""
+        loop = the_loop(program, self.loop)
+        require_movable(program, self.stage, "compute_at")
+        for around in (*enclosing_loops(program.body, self.loop), loop):
+            if around.kind == "vectorized":
+                raise Refusal(
+                    f"{self.stage.name} would be computed once a lane of {handle_of(around)}",
+                    "compute it at a loop around the vectorized one",
+                    loops=(self.loop,),
+                )
+        inside = {id(place.compute) for place in places_of(loop.body)}
+        consumers = consumers_of(program, self.stage)
+        if not consumers:
+            raise Refusal(
+                f"nothing reads {self.stage.name}", "remove the stage", loops=(self.loop,)
+            )
+        for place in consumers:
+            if id(place.compute) not in inside:
+                reader = label_of(place.compute.stage)
+                raise Refusal(
+                    f"{reader} reads {self.stage.name} outside {self.loop}",
+                    f'a loop that holds {reader} too, or s.compute_at("{reader}", ...) first',
+                    loops=(self.loop,),
+                    compute=place.compute,
+                )
+        if any(place.compute.stage is self.stage for place in places_of(loop.body)):
+            raise Refusal(
+                f"{self.loop} is a loop of {self.stage.name} itself",
+                "a loop of a stage that reads it",
+                loops=(self.loop,),
+            )
+        if self._reads_what_is_inside(program):
+            require_proof(
+                self.apply(program).program,
+                f"{self.stage.name} needs more than is computed inside {self.loop} so far",
+                "place consumers before producers: compute_at this stage first",
+                self.loop,
+            )
+
+    def apply(self, program: Program) -> Outcome:
+        """Return the program with the stage's nest moved into the loop."""
+        nest = nest_of(program.body, self.stage)
+        assert nest is not None
+        body = without_stmt(program.body, nest)
+        for tensor in self.stage.tensors:
+            body = without_alloc(body, tensor)
+        moved = replace(program, body=body)
+        loop = the_loop(moved, self.loop)
+        box = self._box(moved)
+        around = extents_around(body, self.loop) | own_extents(loop)
+        guard = clipping_guard(self.stage, box, around)
+        new = nest_over_box(self.stage, box, self.stage.name, guard)
+        inner = before_consumers(loop.body, self.stage, box, new)
+        body = replace_loop(body, self.loop, lambda old: replace(old, body=inner))
+        return Outcome(replace(program, body=body))
+
+    def _box(self, program: Program) -> Box:
+        places = [place.inside(self.loop) for place in _below(program, self.loop)]
+        read = [tensor for tensor in self.stage.tensors if _is_read(places, tensor)]
+        boxes = [reads_box(places, tensor) for tensor in read]
+        if any(box != boxes[0] for box in boxes):
+            return tuple((ZERO, axis.extent) for axis in self.stage.axes)
+        return boxes[0]
+
+    def _reads_what_is_inside(self, program: Program) -> bool:
+        loop = the_loop(program, self.loop)
+        allocated = {id(stmt.tensor) for stmt in iterate(loop.body) if isinstance(stmt, Alloc)}
+        return any(id(load.tensor) in allocated for load in loads_of(*self.stage.values))
+
+
+def _is_read(places: list[Place], tensor: object) -> bool:
+    return any(
+        place.compute.redirect(load.tensor) is tensor
+        for place in places
+        for load in loads_of(*place.compute.stage.values)
+    )
+
+
+def _below(program: Program, handle: Var) -> list[Place]:
+    loop = the_loop(program, handle)
+    return list(places_of(loop.body))
+
+
+def consumers_of(program: Program, stage: Stage) -> list[Place]:
+    """Return the statements of other stages that read what ``stage`` computes."""
+    return [
+        place
+        for place in places_of(program.body)
+        if place.compute.stage is not stage
+        and any(
+            place.compute.redirect(load.tensor) is tensor
+            for load in loads_of(*place.compute.stage.values)
+            for tensor in stage.tensors
+        )
+    ]
+
+
+def require_movable(program: Program, stage: Stage, step: str) -> None:
+    """Refuse outputs, copies, and stages whose loops have been scheduled already."""
+    outputs = program.definition.outputs
+    if any(tensor in outputs for tensor in stage.tensors):
+        raise Refusal(
+            f"{stage.name} is an output, which the caller sees whole",
+            f"{step} a stage that only other stages read; reverse_compute_at moves a consumer",
+        )
+    if stage.copies is not None:
+        raise Refusal(
+            f"{label_of(stage)} is a copy, and stays where cache_read or cache_write put it",
+            "give that step another loop",
+        )
+    for place in places_of(program.body):
+        if place.compute.stage is stage and not is_untouched(place, stage):
+            raise Refusal(
+                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
+                f"{step} first, then split",
+                loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
+            )
+
+
+def is_untouched(place: Place, stage: Stage) -> bool:
+    """Tell whether the loops of ``stage`` at ``place`` are still as they were made."""
+    own = [loop for loop in place.loops if loop.owner == stage.name]
+    axes = iter([axis.variable.name for axis in stage.all_axes])
+    plain = all(loop.kind == "serial" for loop in own)
+    redirected = any(source in stage.tensors for source, _ in place.compute.via)
+    return (
+        all(handle_of(loop).name in axes for loop in own)  # in order, units left out
+        and plain
+        and not redirected
+        and place.compute.part == "whole"
+    )
+
+
+def before_consumers(body: Stmt, stage: Stage, box: Box, nest: Stmt) -> Stmt:
+    """Return ``body`` with a stage's storage and nest before the first statement that reads it."""
+    if isinstance(body, Alloc):
+        return replace(body, body=before_consumers(body.body, stage, box, nest))
+    stmts = body.stmts if isinstance(body, Seq) else (body,)
+    first = next(
+        n
+        for n, stmt in enumerate(stmts)
+        if any(_is_read(list(places_of(stmt)), t) for t in stage.tensors)
+    )
+    rest = sequence(nest, *stmts[first:])
+    for tensor in reversed(stage.tensors):
+        rest = Alloc(tensor, tuple(o for o, _ in box), tuple(e for _, e in box), "global", rest)
+    return sequence(*stmts[:first], rest)

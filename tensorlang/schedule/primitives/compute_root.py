@@ -1,0 +1,54 @@
+"""compute_root: a stage is computed whole, before everything that reads it.
+
+It undoes compute_at: the stage gets a full buffer and a nest of its own at the outermost level.
+Legal where what the stage reads is computed at that level too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tensorlang.ir.definition import Stage
+from tensorlang.ir.program import Program, Stmt
+from tensorlang.ir.walk import sequence
+from tensorlang.schedule.legality import require_proof
+from tensorlang.schedule.naive import allocate_whole, naive_nest
+from tensorlang.schedule.primitives.base import Outcome
+from tensorlang.schedule.primitives.compute_at import consumers_of, require_movable
+from tensorlang.schedule.primitives.root import root_statements, with_root_statements
+from tensorlang.schedule.tree import label_of, nest_of, places_of, without_alloc, without_stmt
+
+
+@dataclass(frozen=True, slots=True)
+class ComputeRoot:
+    """Compute ``stage`` at the outermost level."""
+
+    stage: Stage
+
+    def check(self, program: Program) -> None:
+        """Refuse outputs, scheduled stages, and stages that read what is computed deeper down."""
+        require_movable(program, self.stage, "compute_root")
+        require_proof(
+            self.apply(program).program,
+            f"{label_of(self.stage)} reads what is not there yet at the outermost level",
+            "move the stages that it reads to the root first",
+        )
+
+    def apply(self, program: Program) -> Outcome:
+        """Return the program with the stage's nest at the root."""
+        nest = nest_of(program.body, self.stage)
+        assert nest is not None
+        body = without_stmt(program.body, nest)
+        for tensor in self.stage.tensors:
+            body = without_alloc(body, tensor)
+        moved = replace(program, body=body)
+        readers = {id(place.compute) for place in consumers_of(moved, self.stage)}
+        stmts = list(root_statements(body))
+        first = next((n for n, stmt in enumerate(stmts) if _holds(stmt, readers)), len(stmts))
+        stmts.insert(first, naive_nest(self.stage, self.stage.name))
+        body = with_root_statements(body, sequence(*stmts))
+        return Outcome(replace(program, body=allocate_whole(self.stage, body, program.definition)))
+
+
+def _holds(stmt: Stmt, computes: set[int]) -> bool:
+    return any(id(place.compute) in computes for place in places_of(stmt))

@@ -1,0 +1,156 @@
+"""split: one loop becomes two, an outer one over blocks and an inner one within a block.
+
+Before                      After ``split(i, 6)``
+::
+
+    for i in M:                 for i.o in (M + 5) // 6:
+        C[i] = ...                  for i.i in 6:
+                                        C[6 * i.o + i.i] = ...  # if 6 * i.o + i.i < M
+
+Always legal: the instances are the same and in the same order. ``exact`` promises that the factor
+divides the extent (a condition checked at the call, if the extent is symbolic), so no guard is
+left; ``pad`` runs the whole last block where only private storage sees it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tensorlang.ir.affine import ONE, Affine, Var, affine
+from tensorlang.ir.definition import Condition
+from tensorlang.ir.program import For, Fused, Program, Run, Stmt, Tail
+from tensorlang.ir.walk import substitute_in_stmt
+from tensorlang.schedule.guards import add_guard
+from tensorlang.schedule.legality import require_proof
+from tensorlang.schedule.primitives.base import (
+    Outcome,
+    extents_around,
+    require_serial,
+    the_loop,
+)
+from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.tree import replace_loop
+
+TAILS: tuple[Tail, ...] = ("auto", "guard", "peel", "mask", "pad", "exact")
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Split ``loop`` into blocks of ``factor`` iterations; returns (outer, inner)."""
+
+    loop: Var
+    factor: int
+    tail: Tail = "auto"
+
+    def check(self, program: Program) -> None:
+        """Refuse a factor below 1, an unknown tail, and ``exact`` where it cannot hold."""
+        loop = the_loop(program, self.loop)
+        if self.factor < 1:
+            raise Refusal(
+                f"the factor {self.factor} is not a positive number of iterations",
+                "a factor of 1 or more",
+                loops=(self.loop,),
+            )
+        if self.tail not in TAILS:
+            raise Refusal(f"there is no tail {self.tail!r}", f"one of {', '.join(TAILS)}")
+        require_serial(loop, "split")
+        if isinstance(loop, Fused):
+            if loop.run is not None:
+                raise Refusal(
+                    f"{loop.handle} is a piece of a fused loop over symbolic extents already",
+                    "fix the sizes (tl.schedule(op, N=1024)), or split before fusing",
+                    loops=(self.loop,),
+                )
+            if self.tail not in ("auto", "guard"):
+                raise Refusal(
+                    f"a fused loop over symbolic extents has no tail {self.tail!r}",
+                    'tail="auto"',
+                    loops=(self.loop,),
+                )
+            return
+        if self.tail == "exact" and loop.extent.is_constant and loop.extent.constant % self.factor:
+            raise Refusal(
+                f"{self.factor} does not divide the extent {loop.extent} of {self.loop}",
+                f'a divisor of {loop.extent}, or another tail: "auto" guards the last block',
+                loops=(self.loop,),
+                counterexample=f"the last block would hold {loop.extent.constant % self.factor} "
+                f"of {self.factor} iterations",
+            )
+
+    def apply(self, program: Program) -> Outcome:
+        """Return the program with the loop split, guarded where blocks may stick out."""
+        loop = the_loop(program, self.loop)
+        outer, inner = Var(f"{self.loop.name}.o"), Var(f"{self.loop.name}.i")
+        if isinstance(loop, Fused):
+            return self._split_fused(program, outer, inner)
+        conditions = program.conditions
+        index = affine(outer) * self.factor + inner
+        blocks, guard = self._blocks(loop.extent, index, conditions)
+        if self.tail == "exact" and guard is not None:
+            conditions += (self._divides(loop.extent),)
+            blocks, guard = loop.extent // self.factor, None
+        body = substitute_in_stmt(loop.body, {loop.variable: index})
+        if guard is not None and self.tail != "pad":
+            around = extents_around(program.body, self.loop)
+            around |= {outer: blocks, inner: affine(self.factor)}
+            body = add_guard(body, guard, around)
+        nest: Stmt = replace(
+            loop, variable=inner, extent=affine(self.factor), body=body, tail=self.tail
+        )
+        nest = replace(loop, variable=outer, extent=blocks, body=nest)
+        after = replace(
+            program,
+            body=replace_loop(program.body, self.loop, lambda _: nest),
+            conditions=conditions,
+        )
+        if self.tail == "pad" and guard is not None:
+            require_proof(
+                after,
+                f"iterations of {self.loop} beyond {loop.extent} would be seen outside",
+                'tail="guard", or give the padded iterations private storage first (cache_write)',
+                self.loop,
+            )
+        return Outcome(after, (outer, inner))
+
+    def _blocks(
+        self, extent: Affine, index: Affine, conditions: tuple[Condition, ...]
+    ) -> tuple[Affine, Affine | None]:
+        """Return the number of blocks, and the guard that the last one needs."""
+        if extent % self.factor == affine(0) or is_assumed_divisible(
+            extent, self.factor, conditions
+        ):
+            return extent // self.factor, None
+        return (extent + (self.factor - 1)) // self.factor, extent - 1 - index
+
+    def _divides(self, extent: Affine) -> Condition:
+        return Condition(
+            extent % self.factor,
+            f"{extent} must be a multiple of {self.factor}, as split({self.loop}, {self.factor}, "
+            f"tail='exact') promised",
+            equality=True,
+        )
+
+    def _split_fused(self, program: Program, outer: Var, inner: Var) -> Outcome:
+        loop = the_loop(program, self.loop)
+        assert isinstance(loop, Fused)
+        total = ONE
+        for extent in loop.extents:
+            total = total * extent
+        run = Run(outer, inner, self.factor)
+        piece = replace(loop, handle=inner, run=run)
+        chunks = For(
+            outer, (total + (self.factor - 1)) // self.factor, loop.kind, piece, owner=loop.owner
+        )
+        body = replace_loop(program.body, self.loop, lambda _: chunks)
+        return Outcome(replace(program, body=body), (outer, inner))
+
+
+def is_assumed_divisible(extent: Affine, factor: int, conditions: tuple[Condition, ...]) -> bool:
+    """Tell whether a condition checked at the call says that ``factor`` divides ``extent``."""
+    for condition in conditions:
+        if not condition.equality:
+            continue
+        for multiple in range(factor, 64 * factor + 1, factor):
+            if condition.form == extent % multiple:
+                return True
+    return False

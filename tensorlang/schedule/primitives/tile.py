@@ -1,0 +1,61 @@
+"""tile: several loops are split at once, and the inner parts moved inside all outer ones.
+
+Before                      After ``tile([i, j], [32, 64])``
+::
+
+    for i in M:                 for i.o in (M + 31) // 32:
+        for j in N:                 for j.o in (N + 63) // 64:
+            C[i, j] = ...               for i.i in 32:
+                                            for j.i in 64: ...
+
+A split of each loop followed by one reorder; legal where those are. Returns outers, then inners.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlang.ir.affine import Var
+from tensorlang.ir.program import Program, Tail
+from tensorlang.schedule.primitives.base import Outcome
+from tensorlang.schedule.primitives.reorder import Reorder
+from tensorlang.schedule.primitives.split import Split
+from tensorlang.schedule.refusal import Refusal
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Tile ``loops`` by ``sizes``."""
+
+    loops: tuple[Var, ...]
+    sizes: tuple[int, ...]
+    tail: Tail = "auto"
+
+    def check(self, program: Program) -> None:
+        """Refuse what split or reorder refuse, and lists of different lengths."""
+        if len(self.loops) != len(self.sizes) or not self.loops:
+            raise Refusal(
+                f"{len(self.loops)} loops are given and {len(self.sizes)} sizes",
+                "one size a loop: s.tile([i, j], [32, 64])",
+                loops=self.loops,
+            )
+        Reorder(self.loops).check(program)
+        self.apply(program)
+
+    def apply(self, program: Program) -> Outcome:
+        """Return the tiled program."""
+        outers: list[Var] = []
+        inners: list[Var] = []
+        for loop, size in zip(self.loops, self.sizes, strict=True):
+            split = Split(loop, size, self.tail)
+            split.check(program)
+            outcome = split.apply(program)
+            program = outcome.program
+            outer, inner = outcome.results
+            assert isinstance(outer, Var)
+            assert isinstance(inner, Var)
+            outers.append(outer)
+            inners.append(inner)
+        reorder = Reorder((*outers, *inners))
+        reorder.check(program)
+        return Outcome(reorder.apply(program).program, (*outers, *inners))

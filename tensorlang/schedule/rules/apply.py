@@ -1,0 +1,74 @@
+"""The rules, one after the other, on a schedule."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tensorlang.schedule.rules.contraction import schedule_contraction
+from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurrence
+from tensorlang.schedule.rules.groups import Group, group_stages
+from tensorlang.schedule.rules.inline import inline_producers
+from tensorlang.schedule.rules.kinds import as_contraction, is_window
+from tensorlang.schedule.rules.machine import Machine, host_machine
+from tensorlang.schedule.rules.reduction import (
+    schedule_reduction,
+    schedule_total,
+    schedule_window,
+)
+
+if TYPE_CHECKING:
+    from tensorlang.ir.definition import Stage
+    from tensorlang.schedule.handles import Loop
+    from tensorlang.schedule.schedule import Schedule
+
+
+def apply(schedule: Schedule) -> None:
+    """Take the steps of the default schedule."""
+    machine = host_machine()
+    inline_producers(schedule)
+    for group in group_stages(schedule.program):
+        _schedule_group(schedule, group, machine)
+
+
+def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
+    anchor = group.anchor
+    contraction = as_contraction(anchor)
+    if contraction is not None:
+        schedule_contraction(schedule, anchor, contraction, machine)
+    elif anchor.is_recurrence:
+        schedule_recurrence(schedule, anchor)
+    elif not anchor.axes:
+        schedule_total(schedule, anchor, machine)
+    elif not group.members:
+        _schedule_stage(schedule, anchor, machine, parallel=True)
+    else:
+        outer = _shared_loop(schedule, group)
+        for member in reversed(group.members):
+            schedule.compute_at(member.name, outer)
+        schedule.parallel(outer)
+        for stage in (*group.members, anchor):
+            _schedule_stage(schedule, stage, machine, parallel=False)
+
+
+def _shared_loop(schedule: Schedule, group: Group) -> Loop:
+    """Return the loop that the members join: the shared axes and a strip of the next one."""
+    loops = list(schedule[group.anchor.name].loops)
+    shared = loops[: group.depth]
+    if group.halo is not None:
+        strip, _ = schedule.split(loops[group.depth], strip_rows(group.halo))
+        shared.append(strip)
+    return shared[0] if len(shared) == 1 else schedule.fuse(*shared)
+
+
+def strip_rows(halo: int) -> int:
+    """Return the height of a strip: what is computed twice is a small share of it."""
+    return max(16, 4 * halo)
+
+
+def _schedule_stage(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:
+    if not stage.is_reduction:
+        schedule_map(schedule, stage, machine, parallel=parallel)
+    elif is_window(stage) and stage.axes:
+        schedule_window(schedule, stage, machine, parallel=parallel)
+    else:
+        schedule_reduction(schedule, stage, machine, parallel=parallel)

@@ -1,0 +1,127 @@
+"""Which stages are computed together: each group has an anchor whose outer loops the others join.
+
+A stage joins its readers' group when they read it, along the anchor's leading axes, at the same
+positions or a few neighbouring ones: the rows of a softmax (the same row), the strips of a stencil
+(some rows more). ``Group.depth`` axes are shared exactly; if ``halo`` is not None, the next axis
+is shared in strips, of which each member computes up to ``halo`` positions more.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlang.ir.affine import Affine, Var, linear_coefficient
+from tensorlang.ir.definition import Stage
+from tensorlang.ir.program import Program
+from tensorlang.schedule.rules.kinds import as_contraction, is_window, reads
+from tensorlang.schedule.tree import nest_of
+
+_MAX_HALO = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """An anchor and the stages that join it, in order of computation."""
+
+    anchor: Stage
+    members: tuple[Stage, ...]
+    depth: int = 0
+    halo: int | None = None
+
+
+def group_stages(program: Program) -> list[Group]:
+    """Return the groups in the order in which they are computed."""
+    stages = [stage for stage in program.stages if nest_of(program.body, stage) is not None]
+    outputs = program.definition.outputs
+    group_of: dict[int, _Growing] = {}
+    for stage in reversed(stages):
+        readers = [other for other in stages if other is not stage and reads(other, stage)]
+        groups = {id(group_of[id(reader)]): group_of[id(reader)] for reader in readers}
+        group = next(iter(groups.values())) if len(groups) == 1 else None
+        is_output = any(tensor in outputs for tensor in stage.tensors)
+        if group is not None and not is_output and group.accepts(stage, readers):
+            group.add(stage, readers)
+        else:
+            group = _Growing(stage)
+        group_of[id(stage)] = group
+    return [group_of[id(s)].finished(stages) for s in stages if group_of[id(s)].anchor is s]
+
+
+class _Growing:
+    """A group while stages are added, readers before what they read.
+
+    ``reach[stage][axis]`` is how many positions more than the anchor's the stage computes along a
+    leading axis; the list ends before the first axis that is not shared.
+    """
+
+    def __init__(self, anchor: Stage) -> None:
+        self.anchor = anchor
+        self.members: list[Stage] = []
+        self.reach: dict[int, list[int]] = {id(anchor): [0] * len(anchor.axes)}
+
+    def accepts(self, stage: Stage, readers: list[Stage]) -> bool:
+        if as_contraction(stage) is not None or as_contraction(self.anchor) is not None:
+            return False
+        if stage.is_recurrence or self.anchor.is_recurrence or not stage.axes:
+            return False
+        reach = self._reach(stage, readers)
+        if not reach or reach[0] > _MAX_HALO:
+            return False
+        recomputed = any(reach[: self._shared(reach)])
+        return not recomputed or not stage.is_reduction or is_window(stage)
+
+    def add(self, stage: Stage, readers: list[Stage]) -> None:
+        self.reach[id(stage)] = self._reach(stage, readers)
+        self.members.append(stage)
+
+    def _shared(self, reach: list[int]) -> int:
+        """Return how many leading axes are shared, one in strips at most."""
+        for axis, positions in enumerate(reach):
+            if positions:
+                return axis + 1 if positions <= _MAX_HALO else axis
+        return len(reach)
+
+    def _reach(self, stage: Stage, readers: list[Stage]) -> list[int]:
+        found: list[int] | None = None
+        for reader in readers:
+            known = self.reach[id(reader)]
+            for load in reads(reader, stage):
+                here: list[int] = []
+                for axis, index in enumerate(load.indices[: len(known)]):
+                    offsets = _offsets(index, reader.axes[axis].variable, reader)
+                    if offsets is None:
+                        break
+                    here.append(known[axis] + offsets[1] - offsets[0] + abs(offsets[0]))
+                found = here if found is None else _wider(found, here)
+        return found or []
+
+    def finished(self, stages: list[Stage]) -> Group:
+        members = tuple(stage for stage in stages if stage in self.members)
+        if not members:
+            return Group(self.anchor, ())
+        shared = min(len(self.reach[id(member)]) for member in members)
+        widths = [max(self.reach[id(m)][axis] for m in members) for axis in range(shared)]
+        depth = next((axis for axis, width in enumerate(widths) if width), shared)
+        halo = widths[depth] if depth < shared and widths[depth] <= _MAX_HALO else None
+        return Group(self.anchor, members, depth, halo)
+
+
+def _wider(one: list[int], other: list[int]) -> list[int]:
+    return [max(a, b) for a, b in zip(one, other, strict=False)]
+
+
+def _offsets(index: Affine, axis: Var, reader: Stage) -> tuple[int, int] | None:
+    """Return the least and greatest offset of an index from an axis of the reader."""
+    if linear_coefficient(index, axis) != 1:
+        return None
+    low = high = index.constant
+    extents = {a.variable: a.extent for a in reader.reduction_axes}
+    for atom, coef in index.terms:
+        if atom is axis:
+            continue
+        extent = extents.get(atom) if isinstance(atom, Var) else None
+        if extent is None or not extent.is_constant:
+            return None
+        reach = coef * max(0, extent.constant - 1)
+        low, high = low + min(0, reach), high + max(0, reach)
+    return low, high

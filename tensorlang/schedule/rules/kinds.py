@@ -1,0 +1,132 @@
+"""What a stage is, as far as the rules care.
+
+Input:  ``C[i, j] = sum(A[i, k] * B[k, j] for k)``
+Output: ``Contraction(rows=(i,), columns=(j,), batch=(), sums=(k,))``
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tensorlang.ir.affine import Var, linear_coefficient, variables_of
+from tensorlang.ir.definition import Stage
+from tensorlang.ir.expr import Call, Cast, Expr, Load, Select, iterate, loads_of
+
+EXPENSIVE = frozenset(
+    {
+        "exp", "exp2", "expm1", "log", "log2", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+        "atan2", "sinh", "cosh", "tanh", "erf", "sigmoid", "pow", "div", "sqrt", "rsqrt",
+        "floordiv", "mod",
+    }
+)  # fmt: skip
+
+
+_WINDOW = 64
+"""Points of a reduction up to which it is written out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contraction:
+    """A sum of products of two operands; positions of the stage's axes by where they occur.
+
+    ``columns`` occur in the operand that is contiguous along the last axis of the output,
+    ``rows`` in the other one, ``batch`` in both.
+    """
+
+    rows: tuple[int, ...]
+    columns: tuple[int, ...]
+    batch: tuple[int, ...]
+    row_operand: Load
+    column_operand: Load
+
+
+def as_contraction(stage: Stage) -> Contraction | None:
+    """Recognise a sum of products whose operands each lack an axis that the other one has."""
+    if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
+        return None
+    factors = _product_of_loads(stage.values[0])
+    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage):
+        return None
+    left, right = factors
+    last = stage.axes[-1].variable
+    if last in _variables(left) and last not in _variables(right):
+        left, right = right, left
+    elif last not in _variables(right) or last in _variables(left):
+        return None
+    reduction = {axis.variable for axis in stage.reduction_axes}
+    if not (reduction & _variables(left) and reduction & _variables(right)):
+        return None
+    rows: list[int] = []
+    columns: list[int] = []
+    batch: list[int] = []
+    for position, axis in enumerate(stage.axes):
+        in_left, in_right = axis.variable in _variables(left), axis.variable in _variables(right)
+        kind = batch if in_left and in_right else rows if in_left else columns
+        kind.append(position)
+    if not rows:
+        return None
+    return Contraction(tuple(rows), tuple(columns), tuple(batch), left, right)
+
+
+def _product_of_loads(expr: Expr) -> tuple[Load, Load] | None:
+    if not isinstance(expr, Call) or expr.function != "mul":
+        return None
+    loads = [_load_below(arg) for arg in expr.args]
+    left, right = loads
+    return None if left is None or right is None else (left, right)
+
+
+def _load_below(expr: Expr) -> Load | None:
+    """Return the load that an operand is made of: itself, or the only one in an expression."""
+    if isinstance(expr, Load):
+        return expr
+    loads = loads_of(expr)
+    cheap = isinstance(expr, Cast | Select) or not is_expensive(expr)
+    return loads[0] if len(loads) == 1 and cheap else None
+
+
+def _variables(load: Load) -> frozenset[Var]:
+    return frozenset(v for index in load.indices for v in variables_of(index))
+
+
+def is_expensive(*values: Expr) -> bool:
+    """Tell whether computing the values again costs more than reading them back."""
+    calls = [e for e in iterate(*values) if isinstance(e, Call)]
+    return len(calls) > 12 or any(call.function in EXPENSIVE for call in calls)
+
+
+def is_map(stage: Stage) -> bool:
+    """Tell whether a stage computes each element from others alone."""
+    return not stage.is_reduction and not stage.is_recurrence
+
+
+def reads(reader: Stage, stage: Stage) -> list[Load]:
+    """Return the loads of ``stage``'s tensors in ``reader``."""
+    return [load for load in loads_of(*reader.values) if load.tensor in stage.tensors]
+
+
+def reads_last_axis(stage: Stage) -> bool:
+    """Tell whether the reduction runs along contiguous memory: the last index of its loads."""
+    reduction = {axis.variable for axis in stage.reduction_axes}
+    for load in loads_of(*stage.values):
+        if not load.indices:
+            continue
+        last = load.indices[-1]
+        if any(linear_coefficient(last, variable) == 1 for variable in reduction):
+            return True
+    return False
+
+
+def is_window(stage: Stage) -> bool:
+    """Tell whether a reduction runs over a small constant window, as a stencil's does."""
+    points = 1
+    for axis in stage.reduction_axes:
+        if not axis.extent.is_constant:
+            return False
+        points *= axis.extent.constant
+    return 0 < points <= _WINDOW
+
+
+def is_conditional(stage: Stage) -> bool:
+    """Tell whether a stage chooses between values, as padding does."""
+    return any(isinstance(expr, Select) for expr in iterate(*stage.values))

@@ -1,0 +1,323 @@
+"""The face of scheduling: a thin, mutable object over immutable programs.
+
+Each method is one primitive: it resolves what the user named, asks the primitive's ``check``, and
+takes its ``apply`` as the new program. A refused step leaves the schedule as it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Self
+
+from tensorlang.errors import ScheduleError
+from tensorlang.ir.program import Scope, Tail
+from tensorlang.schedule.handles import Loop, StageHandle
+from tensorlang.schedule.primitives.annotate import Annotate
+from tensorlang.schedule.primitives.assume import Assume
+from tensorlang.schedule.primitives.base import Primitive
+from tensorlang.schedule.primitives.cache_read import CacheRead
+from tensorlang.schedule.primitives.cache_write import CacheWrite
+from tensorlang.schedule.primitives.compute_at import ComputeAt
+from tensorlang.schedule.primitives.compute_inline import ComputeInline
+from tensorlang.schedule.primitives.compute_root import ComputeRoot
+from tensorlang.schedule.primitives.decompose_reduction import DecomposeReduction
+from tensorlang.schedule.primitives.fuse import Fuse
+from tensorlang.schedule.primitives.layout import LayoutMap, SetLayout
+from tensorlang.schedule.primitives.parallel import Parallel
+from tensorlang.schedule.primitives.peel import Peel
+from tensorlang.schedule.primitives.reorder import Reorder
+from tensorlang.schedule.primitives.reverse_compute_at import ReverseComputeAt
+from tensorlang.schedule.primitives.rfactor import Rfactor
+from tensorlang.schedule.primitives.split import Split
+from tensorlang.schedule.primitives.tile import Tile
+from tensorlang.schedule.primitives.unroll import Unroll
+from tensorlang.schedule.primitives.vectorize import Vectorize
+from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.session import Session
+from tensorlang.schedule.trace import JSON_VERSION, LayoutText, Step, step_from_json, to_python
+
+LoopArgument = Loop | str
+StageArgument = StageHandle | str
+
+
+class Schedule(Session):
+    """A schedule of one operator; made by ``tl.schedule(op, **sizes_and_attributes)``.
+
+    ``print(s)`` shows the program after the steps so far. Loops are given as handles
+    (``i, j = s.loops``) or as paths (``"i"``, ``"e/j"``).
+
+    Examples:
+        >>> import tensorlang as tl
+        >>> N = tl.dim("N")
+        >>> @tl.compute
+        ... def double(x: tl.f32[N]):
+        ...     return tl.tensor(x[i] * 2 for i in N)
+        >>> s = tl.schedule(double)
+        >>> outer, inner = s.split("i", 8)
+        >>> s.vectorize(inner)
+        >>> print(s)
+        def double(x: f32[N]) -> f32[N]:
+            for i.o in (N + 7) // 8:
+                vectorized for i.i in 8:
+                    double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2  # if 8 * i.o + i.i < N
+
+    """
+
+    # --- loop structure ------------------------------------------------------------------------
+
+    def split(self, loop: LoopArgument, factor: int, tail: Tail = "auto") -> tuple[Loop, Loop]:
+        """Split a loop into blocks of ``factor`` iterations; returns (outer, inner).
+
+        ``tail``: how a last block that sticks out is treated. ``"auto"`` lets lowering choose,
+        ``"guard"`` tests each iteration, ``"peel"`` runs full blocks and the rest apart,
+        ``"mask"`` masks vector lanes, ``"pad"`` runs the whole block where only private storage
+        sees it, ``"exact"`` promises that there is no rest (checked at the call).
+        """
+        outer, inner = self._take(
+            Step("split", (loop, factor), {} if tail == "auto" else {"tail": tail}),
+            lambda: Split(self._loop(loop), factor, tail),
+        )
+        return self._as_loop(outer), self._as_loop(inner)
+
+    def tile(
+        self, loops: Sequence[LoopArgument], sizes: Sequence[int], tail: Tail = "auto"
+    ) -> tuple[Loop, ...]:
+        """Split several loops and move the inner parts inside; returns outers, then inners."""
+        results = self._take(
+            Step("tile", (tuple(loops), tuple(sizes)), {} if tail == "auto" else {"tail": tail}),
+            lambda: Tile(tuple(self._loop(loop) for loop in loops), tuple(sizes), tail),
+        )
+        return tuple(self._as_loop(result) for result in results)
+
+    def fuse(self, *loops: LoopArgument) -> Loop:
+        """Make perfectly nested loops, given outermost first, one loop; returns it."""
+        (fused,) = self._take(
+            Step("fuse", loops), lambda: Fuse(tuple(self._loop(loop) for loop in loops))
+        )
+        return self._as_loop(fused)
+
+    def reorder(self, *loops: LoopArgument) -> None:
+        """Put perfectly nested loops into the given order, outermost first."""
+        self._take(
+            Step("reorder", loops), lambda: Reorder(tuple(self._loop(loop) for loop in loops))
+        )
+
+    def peel(self, loop: LoopArgument) -> tuple[Loop, Loop]:
+        """Run the last, guarded iterations of a loop apart; returns (main, rest)."""
+        main, rest = self._take(Step("peel", (loop,)), lambda: Peel(self._loop(loop)))
+        return self._as_loop(main), self._as_loop(rest)
+
+    # --- how a loop runs -----------------------------------------------------------------------
+
+    def parallel(self, loop: LoopArgument) -> None:
+        """Run the iterations of a loop on several threads."""
+        self._take(Step("parallel", (loop,)), lambda: Parallel(self._loop(loop)))
+
+    def vectorize(self, loop: LoopArgument) -> None:
+        """Make the iterations of a loop vector lanes; their number must be constant."""
+        self._take(Step("vectorize", (loop,)), lambda: Vectorize(self._loop(loop)))
+
+    def unroll(self, loop: LoopArgument, factor: int | None = None) -> None:
+        """Write out the iterations of a loop; with ``factor``, of the inner part after a split."""
+        if factor is not None:
+            _, loop = self.split(loop, factor)
+        self._take(Step("unroll", (loop,)), lambda: Unroll(self._loop(loop)))
+
+    # --- where a stage runs --------------------------------------------------------------------
+
+    def compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
+        """Compute a stage inside a loop of its readers, over just what they read there."""
+        self._take(
+            Step("compute_at", (stage, loop)),
+            lambda: ComputeAt(self._stage(stage), self._loop(loop)),
+        )
+
+    def compute_inline(self, stage: StageArgument) -> None:
+        """Substitute a stage into the stages that read it."""
+        self._take(Step("compute_inline", (stage,)), lambda: ComputeInline(self._stage(stage)))
+
+    def compute_root(self, stage: StageArgument) -> None:
+        """Compute a stage whole, at the outermost level."""
+        self._take(Step("compute_root", (stage,)), lambda: ComputeRoot(self._stage(stage)))
+
+    def reverse_compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
+        """Compute an elementwise stage inside a loop of the stage that it reads."""
+        self._take(
+            Step("reverse_compute_at", (stage, loop)),
+            lambda: ReverseComputeAt(self._stage(stage), self._loop(loop)),
+        )
+
+    # --- copies and storage --------------------------------------------------------------------
+
+    def cache_read(
+        self,
+        tensor: StageArgument,
+        at: LoopArgument | None = None,
+        scope: Scope = "global",
+    ) -> StageHandle:
+        """Copy what one iteration of ``at`` reads of a tensor; returns the copying stage."""
+        keywords: dict[str, Any] = {} if at is None else {"at": at}
+        if scope != "global":
+            keywords["scope"] = scope
+        (copy,) = self._take(
+            Step("cache_read", (tensor,), keywords),
+            lambda: CacheRead(
+                self._tensor(tensor), None if at is None else self._loop(at), self._scope(scope)
+            ),
+        )
+        return self._as_stage(copy)
+
+    def cache_write(
+        self, stage: StageArgument, at: LoopArgument, scope: Scope = "local"
+    ) -> StageHandle:
+        """Compute a stage into a copy during one iteration of ``at``; returns the copy back."""
+        keywords: dict[str, Any] = {"at": at} | ({} if scope == "local" else {"scope": scope})
+        copies = self._take(
+            Step("cache_write", (stage,), keywords),
+            lambda: CacheWrite(self._stage(stage), self._loop(at), self._scope(scope)),
+        )
+        return self._as_stage(copies[0])
+
+    def layout(self, buffer: StageArgument, layout_map: LayoutMap | LayoutText) -> None:
+        """Lay out an owned buffer: ``lambda k, n: (n // 16, k, n % 16)`` packs panels."""
+
+        def primitive() -> Primitive:
+            tensor = self._tensor(buffer)
+            return SetLayout(tensor, *self._layout(tensor, layout_map))
+
+        def text() -> LayoutText:
+            variables, indices = self._layout(self._tensor(buffer), layout_map)
+            return LayoutText(tuple(v.name for v in variables), tuple(map(str, indices)))
+
+        self._take(Step("layout", (buffer, text)), primitive)
+
+    # --- reductions ----------------------------------------------------------------------------
+
+    def rfactor(self, loop: LoopArgument) -> StageHandle:
+        """Give each iteration of a reduction loop a partial result; returns the partial stage."""
+        (partial,) = self._take(Step("rfactor", (loop,)), lambda: Rfactor(self._loop(loop)))
+        return self._as_stage(partial)
+
+    def decompose_reduction(self, stage: StageArgument, loop: LoopArgument) -> StageHandle:
+        """Place the init of a reduction right before a loop; returns the init as a stage."""
+        self._take(
+            Step("decompose_reduction", (stage, loop)),
+            lambda: DecomposeReduction(self._stage(stage), self._loop(loop)),
+        )
+        label = stage.label if isinstance(stage, StageHandle) else self[stage].label
+        return StageHandle(self, label, "init")
+
+    # --- facts and hints -----------------------------------------------------------------------
+
+    def assume(self, condition: Any) -> None:
+        """Rely on a condition on the sizes, ``s.assume(N % 8 == 0)``; checked at each call."""
+        self._take(
+            Step("assume", (lambda: self._condition(condition)[2],)),
+            lambda: Assume(*self._condition(condition)),
+        )
+
+    def annotate(self, loop: LoopArgument, **hints: str | int | bool | float) -> None:
+        """Attach hints for a backend or a rule to a loop; they change no meaning."""
+        self._take(
+            Step("annotate", (loop,), hints),
+            lambda: Annotate(self._loop(loop), tuple(hints.items())),
+        )
+
+    # --- the whole -----------------------------------------------------------------------------
+
+    def verify(self) -> Any:
+        """Prove that the program computes its definition; returns the evidence.
+
+        Raises ScheduleError, with a counterexample, if it does not or cannot be proved to.
+        """
+        from tensorlang.poly.proof import prove
+        from tensorlang.schedule.place_inits import place_inits
+
+        evidence = prove(place_inits(self.program))
+        if not evidence.ok:
+            failed = next(item for item in evidence.claims if not item.holds)
+            refusal = Refusal(
+                f"the program does not provably compute {self.definition.name}: {failed.name}",
+                "s.undo() takes back the last step",
+                counterexample=str(failed.counterexample),
+            )
+            raise self._error(refusal, "verify()")
+        return evidence
+
+    def default(self) -> Self:
+        """Apply the rules' steps to an untouched schedule; returns the schedule itself."""
+        from tensorlang.schedule.rules import apply_rules
+
+        if self._steps:
+            raise self._error(
+                Refusal("the schedule has steps already", "tl.schedule(op).default()"), "default()"
+            )
+        self._applying_rules = True
+        try:
+            apply_rules(self)
+        finally:
+            self._applying_rules = False
+        return self
+
+    def to_python(self) -> str:
+        """Return Python source that rebuilds the schedule."""
+        return to_python(self.definition.name, self._fixed, self.trace)
+
+    def to_json(self) -> str:
+        """Return the schedule, with its definition, as JSON text."""
+        from tensorlang.ir.serialize import definition_to_json
+
+        document = {
+            "tensorlang_schedule": JSON_VERSION,
+            "definition": definition_to_json(self.definition),
+            "fixed": self._fixed,
+            "steps": [step.to_json() for step in self._steps],
+        }
+        return json.dumps(document)
+
+    @classmethod
+    def from_json(cls, text: str) -> Schedule:
+        """Rebuild a schedule from :meth:`to_json`'s text; raises ScheduleError for other text."""
+        from tensorlang.ir.serialize import definition_from_json
+
+        try:
+            document = json.loads(text)
+            if document["tensorlang_schedule"] != JSON_VERSION:
+                raise ValueError(f"version {document['tensorlang_schedule']!r} is not known")
+            definition = definition_from_json(document["definition"])
+            steps = [step_from_json(step) for step in document["steps"]]
+            fixed = dict(document["fixed"])
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ScheduleError(f"this is no saved schedule: {error}") from None
+        schedule = cls(definition, fixed)
+        schedule._replay(steps)
+        return schedule
+
+    def replay(self, operator: Any = None, **sizes_and_attributes: Any) -> Schedule:
+        """Take the same steps on another operator, or on the same one with other sizes."""
+        from tensorlang.schedule.entry import schedule as make
+
+        target = operator if operator is not None else self._operator
+        if target is None:
+            target = self.definition
+        new = make(target, **sizes_and_attributes)
+        new._replay(self._steps)
+        return new
+
+    def _replay(self, steps: Sequence[Step]) -> None:
+        for step in steps:
+            if step.name not in STEPS:
+                raise ScheduleError(f"a saved schedule has no step {step.name!r}")
+            try:
+                getattr(self, step.name)(*step.arguments, **step.keywords)
+            except TypeError as error:
+                raise ScheduleError(f"the step {step} does not fit: {error}") from None
+
+
+STEPS = (
+    "split", "tile", "fuse", "reorder", "peel", "parallel", "vectorize", "unroll",
+    "compute_at", "compute_inline", "compute_root", "reverse_compute_at",
+    "cache_read", "cache_write", "layout", "rfactor", "decompose_reduction", "assume", "annotate",
+)  # fmt: skip
+"""The names of the primitives: what a saved schedule may hold."""

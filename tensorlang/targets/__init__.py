@@ -1,0 +1,1 @@
+"""Facts about machines that code is compiled for."""

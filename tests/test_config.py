@@ -1,0 +1,39 @@
+import re
+
+import pytest
+
+from tensorlang.config import Settings, read_settings
+
+
+def test_defaults():
+    assert read_settings({}) == Settings(None, "auto", 3.0, "cpu")
+    assert read_settings({"TENSORLANG_TARGET": " ", "OMP_NUM_THREADS": "many"}) == Settings()
+
+
+def test_values():
+    environment = {
+        "TENSORLANG_OPENMP": "none",
+        "TENSORLANG_PARALLEL_FROM": "0",
+        "TENSORLANG_TARGET": "cpu -mcpu=znver3",
+        "OMP_NUM_THREADS": "4,2",
+    }
+    assert read_settings(environment) == Settings(4, "none", 0.0, "cpu -mcpu=znver3")
+    assert read_settings({**environment, "TENSORLANG_NUM_THREADS": "3"}).num_threads == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "text"),
+    [
+        ("TENSORLANG_NUM_THREADS", "0",
+         "TENSORLANG_NUM_THREADS must be an integer >= 1, found '0'"),
+        ("TENSORLANG_NUM_THREADS", "two",
+         "TENSORLANG_NUM_THREADS must be an integer >= 1, found 'two'"),
+        ("TENSORLANG_PARALLEL_FROM", "nan",
+         "TENSORLANG_PARALLEL_FROM must be a number >= 0, found 'nan'"),
+        ("TENSORLANG_PARALLEL_FROM", "x",
+         "TENSORLANG_PARALLEL_FROM must be a number >= 0, found 'x'"),
+    ],
+)  # fmt: skip
+def test_values_without_meaning(name, value, text):
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
+        read_settings({name: value})
