@@ -41,7 +41,7 @@ from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import map_children, rewrite_expr
 from tensorlang.lower.known import Known, known_of
-from tensorlang.lower.storage import Storage, has_room, is_lane_axis
+from tensorlang.lower.storage import Storage, has_room, is_lane_axis, room_along
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,19 +169,41 @@ def _filled_axes(body: Stmt, place: Place) -> dict[int, set[int]]:
 
 
 def _reaches_end(alloc: Alloc, axis: int, compute: Compute, known: Known) -> bool:
-    """Whether the loops around a writer run on to the end of the storage's box."""
+    """Whether the loops around a writer run on to the end of the storage."""
     interval = bounds(compute.binding[axis], known.extents)
     if interval is None:
         return False
-    return known.proves(interval[1] - alloc.origin[axis] - alloc.shape[axis] + 1)
+    return known.proves(interval[1] - alloc.origin[axis] - room_along(alloc, axis) + 1)
 
 
 def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]]) -> Stmt:
     if isinstance(stmt, Compute):
-        axes = _droppable(stmt, place)
+        axes = {
+            axis for axis in _droppable(stmt, place) if _stays_in_box(stmt, axis, place, filled)
+        }
         return _run_everywhere(stmt, axes, place, filled) if axes else stmt
     inside = place.inside(stmt)
-    return map_children(stmt, lambda child: _visit(child, inside, filled))
+    body = map_children(stmt, lambda child: _visit(child, inside, filled))
+    if isinstance(stmt, Alloc) and isinstance(body, Alloc) and stmt.layout is not None:
+        # The box grows to all that the writers fill.
+        axes = filled.get(id(stmt), set())
+        rooms = [
+            room_along(stmt, axis) if axis in axes else extent
+            for axis, extent in enumerate(stmt.shape)
+        ]
+        return replace(body, shape=tuple(rooms))
+    return body
+
+
+def _stays_in_box(compute: Compute, axis: int, place: Place, filled: dict[int, set[int]]) -> bool:
+    """Whether writes along ``axis`` stay in the box, as it is or as it grows."""
+    for tensor in compute.stage.tensors:
+        alloc = place.storage[compute.redirect(tensor)]
+        position = compute.binding[axis] - alloc.origin[axis]
+        grows = axis in filled.get(id(alloc), set())
+        if not grows and not place.known.proves(alloc.shape[axis] - 1 - position):
+            return False
+    return True
 
 
 def _run_everywhere(

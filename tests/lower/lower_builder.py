@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tensorlang.dtypes import DType, bool_, f32, i64
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on
+from tensorlang.ir.affine import ZERO, Affine, Var, affine
 from tensorlang.ir.definition import Axis, Combiner, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
     Call,
@@ -327,6 +327,16 @@ class Schedule:
         self.program = replace(self.program, stages=(*self.program.stages, stage))
         return stage
 
+    def cache_read_all(self, source: Tensor) -> Stage:
+        """Copy the whole of an input before everything else."""
+        copy = Tensor(f"{source.name}.copy", source.shape, source.dtype)
+        stage = copy_stage(copy, source)
+        box = [(ZERO, extent) for extent in source.shape]
+        body = sequence(copy_nest(stage, box), redirect(self.program.body, source, copy))
+        body = Alloc(copy, (ZERO,) * len(box), source.shape, "global", body)
+        self.program = replace(self.program, body=body, stages=(*self.program.stages, stage))
+        return stage
+
     def accumulate(
         self, target: Tensor, at: Var, scope: str = "local", copy_in: bool = False
     ) -> None:
@@ -450,4 +460,14 @@ def box_of(stmt: Stmt, target: Tensor, *, write: bool) -> list[tuple[Affine, Aff
     return [(a, b - a + 1) for a, b in zip(low, high, strict=True)]
 
 
-__all__ = ["Schedule", "depends_on", "naive"]
+def directly_nested(stmt: Stmt, outer: Var, inner: Var) -> bool:
+    """Whether the loop ``inner`` is all that the loop ``outer`` holds."""
+    from tensorlang.ir.walk import iterate
+
+    return any(
+        isinstance(node, For)
+        and node.variable is outer
+        and isinstance(node.body, For)
+        and node.body.variable is inner
+        for node in iterate(stmt)
+    )
