@@ -98,7 +98,8 @@ def write_report() -> str:
         "",
         "## Compilation",
         "",
-        "Cold: the first compilation of a process, imports excluded.",
+        "Cold: the first compilation of a process with its first call, imports excluded; hand schedules with "
+        "their proof.",
         "",
         "| program | ms |",
         "|---|---:|",
