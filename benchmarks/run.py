@@ -98,8 +98,8 @@ def write_report() -> str:
         "",
         "## Compilation",
         "",
-        "Cold: the first compilation of a process with its first call, imports excluded; hand schedules with "
-        "their proof.",
+        "Cold: the first compilation of a process and its first call, imports excluded; a hand "
+        "schedule's proof is part of it.",
         "",
         "| program | ms |",
         "|---|---:|",
