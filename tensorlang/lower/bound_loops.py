@@ -16,9 +16,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensorlang.ir.affine import ZERO, Affine, Var, linear_coefficient, minimum, substitute
-from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import children_of, computes_of, map_children, rewrite
+from tensorlang.lower.extremes import greatest
 from tensorlang.lower.private import zero_filled_guards
 
 
@@ -79,11 +79,11 @@ def _ranges(stmt: Stmt) -> dict[Var, Affine]:
 
 def _limit(form: Affine, variable: Var, inner: dict[Var, Affine]) -> Affine | None:
     """Return the greatest value of ``form`` over the inner loops, if it falls with ``variable``."""
-    interval = bounds(form, inner)
-    if interval is None:
+    limit = greatest(form, inner)
+    if limit is None:
         return None
-    coefficient = linear_coefficient(interval[1], variable)
-    return interval[1] if coefficient is not None and coefficient < 0 else None
+    coefficient = linear_coefficient(limit, variable)
+    return limit if coefficient is not None and coefficient < 0 else None
 
 
 def _trip_count(limit: Affine, variable: Var) -> Affine:

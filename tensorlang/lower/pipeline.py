@@ -25,7 +25,6 @@ from tensorlang.lower.lower_fused import lower_fused
 from tensorlang.lower.merge_parallel import merge_parallel
 from tensorlang.lower.peel_tails import peel_tails
 from tensorlang.lower.place_conditions import place_conditions
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.lower.private import run_private_tails
 from tensorlang.lower.simplify_guards import simplify_guards
 from tensorlang.lower.simplify_indices import simplify_indices
@@ -34,6 +33,7 @@ from tensorlang.lower.unroll import unroll
 from tensorlang.lower.unroll_registers import unroll_registers
 from tensorlang.lower.vectorize_copies import vectorize_copies
 from tensorlang.lower.version_tiles import version_tiles
+from tensorlang.schedule.place_inits import place_inits
 
 
 @dataclass(frozen=True, slots=True)
