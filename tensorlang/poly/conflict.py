@@ -184,7 +184,8 @@ def _ask(accesses: Accesses, scope: _Scope, one: Access, other: Access) -> Count
         loops,
         (describe_access(one, values, "writes"), describe_access(other, others, verb)),
         one.instance.compute,
-        refuted=found.is_real,
+        # Which piece of a fused loop a point lies in is not asked: the two may be in one.
+        refuted=found.is_real and not scope.loop.is_in_pieces,
     )
 
 
