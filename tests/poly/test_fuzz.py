@@ -177,12 +177,12 @@ def is_harmless(reason: str) -> bool:
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 def test_proof_agrees_with_running(seed: int) -> None:
     check(Random(seed))
 
 
 def test_random_programs_are_of_all_kinds() -> None:
-    verdicts = [check(Random(seed)) for seed in range(120)]
-    assert verdicts.count("proved") >= 20
-    assert verdicts.count("refuted") >= 20
+    verdicts = [check(Random(seed)) for seed in range(80)]
+    assert verdicts.count("proved") >= 15
+    assert verdicts.count("refuted") >= 15
