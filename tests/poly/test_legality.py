@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tensorlang.ir.program import Alloc, Fused, Seq
 from tensorlang.ir.walk import iterate
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.legality import find_conflict, find_order_violation
 from tests.poly import definitions as ops
 from tests.poly.examples import EXAMPLES, fused_matmul, tiled

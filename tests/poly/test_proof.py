@@ -10,7 +10,7 @@ import pytest
 from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.program import Alloc, Compute, For, Program, Seq, Stmt
 from tensorlang.ir.walk import sequence
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.proof import Evidence, prove
 from tensorlang.poly.witness import Counterexample
 from tests.poly import definitions as ops
