@@ -22,7 +22,6 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
-from tensorlang.lang.check_combiner import check_combiner
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
@@ -211,6 +210,8 @@ def custom_reduction(
         user_location(),
     )  # fmt: skip
     if not ordered:
+        from tensorlang.lang.check_combiner import check_combiner  # brings the interpreter
+
         check_combiner(combiner, exprs)
     parts = tuple([ReductionValue(trace, reduction, place) for place in range(len(values))])
     return parts if isinstance(body, tuple) else parts[0]
