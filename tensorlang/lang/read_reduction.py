@@ -22,10 +22,13 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
+from tensorlang.lang.application import as_value
+from tensorlang.lang.check_combiner import check_combiner
+from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
-from tensorlang.lang.values import Value, adapt, as_value, convert, strengthen
+from tensorlang.lang.values import Value
 from tensorlang.source import user_location
 
 
@@ -210,8 +213,6 @@ def custom_reduction(
         user_location(),
     )  # fmt: skip
     if not ordered:
-        from tensorlang.lang.check_combiner import check_combiner  # brings the interpreter
-
         check_combiner(combiner, exprs)
     parts = tuple([ReductionValue(trace, reduction, place) for place in range(len(values))])
     return parts if isinstance(body, tuple) else parts[0]
