@@ -103,7 +103,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Package(ModuleType):
-    """This module, in which ``tl.schedule`` stays the function when its subpackage is loaded."""
+    """The package, in which ``tl.schedule`` stays the function when its subpackage is loaded."""
 
     def __setattr__(self, name: str, value: object) -> None:
         if name not in _SHADOWED or not isinstance(value, ModuleType):
@@ -113,12 +113,12 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 __all__ = [
-    "CompileError", "DefinitionError", "Dim", "Operator", "Schedule", "ScheduleError",
+    "CompileError", "DefinitionError", "Dim", "Operator", "ScheduleError",
     "TensorlangError", "abs", "acos", "all", "any", "argmax", "argmin", "asin", "atan", "atan2",
-    "bf16", "bitcast", "bool", "bool_", "cast", "ceil", "clip", "compile", "compute", "cos", "cosh",
+    "bf16", "bitcast", "bool", "bool_", "cast", "ceil", "clip", "compute", "cos", "cosh",
     "dim", "dims", "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "grid",
     "i8", "i16", "i32", "i64", "inf", "isinf", "isnan", "log", "log1p", "log2", "max", "maximum",
-    "min", "minimum", "nan", "nn", "pad", "popcount", "pow", "prod", "range", "reduce", "round",
-    "rsqrt", "scan", "schedule", "sigmoid", "sign", "sin", "sinh", "sqrt", "sum", "tan", "tanh",
-    "tensor", "testing", "trunc", "u8", "u16", "u32", "u64", "where",
+    "min", "minimum", "nan", "pad", "popcount", "pow", "prod", "range", "reduce", "round",
+    "rsqrt", "scan", "sigmoid", "sign", "sin", "sinh", "sqrt", "sum", "tan", "tanh",
+    "tensor", "trunc", "u8", "u16", "u32", "u64", "where",
 ]  # fmt: skip

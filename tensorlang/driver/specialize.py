@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import is_
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -101,14 +101,12 @@ def _same(left: tuple[Any, ...], right: tuple[Any, ...]) -> bool:
 
 def call_operator(operator: Operator, args: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
     """Run ``operator(*args, **keywords)`` for the target of the settings."""
-    function: SpecializingFunction | None = getattr(operator, "_compiled", None)
-    if function is None:
-        options = CompileOptions(target=settings().target)
+    known: SpecializingFunction | None = operator.__dict__.get("_compiled")
+    if known is None:
+        made = SpecializingFunction(operator, CompileOptions(target=settings().target))
         # of two threads that get here at the same time, both must use the same one
-        function = operator.__dict__.setdefault(
-            "_compiled", SpecializingFunction(operator, options)
-        )
-    return function(*args, **keywords)
+        known = cast("SpecializingFunction", operator.__dict__.setdefault("_compiled", made))
+    return known(*args, **keywords)
 
 
 set_call_hook(call_operator)

@@ -511,7 +511,7 @@ def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLik
             operand, divisor = (substitute(part, mapping) for part in (atom.operand, atom.divisor))
             if operand is atom.operand and divisor is atom.divisor:
                 return atom
-            return operand // divisor
+            return operand // divisor if divisor != ZERO else ZERO  # as where it is evaluated
         case Product():
             factors = [_substitute_atom(factor, mapping) for factor in atom.factors]
             if all(new is old for new, old in zip(factors, atom.factors, strict=True)):

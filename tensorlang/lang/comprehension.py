@@ -73,7 +73,7 @@ def tensor(
     else:
         parts = cast("tuple[object, ...]", body if isinstance(body, tuple) else (body,))
         many = isinstance(body, tuple)
-        reduction = whole_reduction(body, scope.axes) if wanted is None else None
+        reduction = whole_reduction(parts, scope.axes) if wanted is None else None
         if reduction is not None:
             handles = add_reduction(trace, axes, reduction)
         else:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def inline(operator: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-    """Add the stages of ``operator`` to the operator being traced; return handles of its outputs."""
+    """Add the stages of ``operator`` to the one being traced; return handles of its outputs."""
     trace = current(operator.name)
     trace.note_locals()
     try:
@@ -52,7 +52,7 @@ def inline(operator: Operator, args: tuple[Any, ...], kwargs: Mapping[str, Any])
         for tensor in stage.tensors:
             trace.inlined_names[renamed[tensor]] = f"{prefix}/{tensor.name}"
     handles = tuple([TensorHandle(renamed[output], trace) for output in definition.outputs])
-    return handles if len(handles) > 1 else handles[0]
+    return handles[0] if len(handles) == 1 else handles
 
 
 def _tensor_arguments(

@@ -95,7 +95,7 @@ def scan(
     if trace.scopes:
         return value
     handles = add_scan(trace, (), value, user_location())
-    return handles if len(handles) > 1 else handles[0]
+    return handles[0] if len(handles) == 1 else handles
 
 
 def add_scan(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
@@ -37,6 +37,12 @@ from tensorlang.lang.mistakes import definition_error, no_truth_value
 from tensorlang.lang.promotion import Operands, result_type
 
 Literal: TypeAlias = int | float
+
+
+INTEGERS = cast("tuple[type[int], ...]", (int, np.integer))
+BOOLS = cast("tuple[type[bool], ...]", (bool, np.bool_))
+NUMPY_SCALARS = cast("tuple[type[Any], ...]", (np.generic,))
+"""Python's and NumPy's scalars; for a type checker each NumPy scalar is the Python one."""
 
 
 class Expression:
@@ -301,12 +307,12 @@ def is_index_like(operand: object) -> bool:
     """Tell whether an operand is an index expression or a plain integer."""
     if isinstance(operand, Index):
         return True
-    return isinstance(operand, int | np.integer) and not isinstance(operand, bool)
+    return isinstance(operand, INTEGERS) and not isinstance(operand, BOOLS)
 
 
 def index_form(operand: object) -> Affine:
     """Return what :func:`is_index_like` accepted as a form."""
-    return operand.affine if isinstance(operand, Index) else Affine(int(operand))  # type: ignore[arg-type,call-overload]
+    return operand.affine if isinstance(operand, Index) else Affine(int(operand))  # pyright: ignore[reportArgumentType]
 
 
 def _apply_to_indices(function: str, left: Affine, right: Affine | None = None) -> Index | None:
@@ -387,12 +393,10 @@ def as_operand(operand: object) -> Value | Literal:
         return operand.as_value()
     if isinstance(operand, bool):
         return Value(Const(operand, bool_), bool_)
-    if isinstance(operand, np.generic):
+    if isinstance(operand, NUMPY_SCALARS):
         return _numpy_scalar(operand)
     if isinstance(operand, int | float):
         return operand
-    if isinstance(operand, np.ndarray) and operand.ndim == 0:
-        return _numpy_scalar(operand[()])
     kind = type(operand).__name__
     if isinstance(operand, np.ndarray):
         raise definition_error(

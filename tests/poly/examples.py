@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tensorlang.ir.program import Program
-from tensorlang.lower.place_inits import place_inits
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.scheduling import (
     cache_read,
