@@ -5,7 +5,9 @@ Input::                         Output::
     unrolled for i in 2:            C[0] = A[0]
         C[i] = A[i]                 C[1] = A[1]
 
-Storage inside the loop is private to an iteration, so each copy gets a buffer of its own.
+Storage inside the loop is private to an iteration, so each copy gets a buffer of its own. Where a
+loop has been copied, here or by an earlier pass (versions of a tile), the copies get variables of
+their own.
 """
 
 from __future__ import annotations
@@ -30,48 +32,70 @@ from tensorlang.ir.walk import rewrite_expr, sequence
 
 def unroll(program: LoweredProgram) -> LoweredProgram:
     """Return ``program`` without unrolled loops; CompileError if one has no constant extent."""
-    return replace(program, body=_visit(program.body, {}, {}))
+    return replace(program, body=_Unroller().visit(program.body, {}, {}))
 
 
-def _visit(stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]) -> Stmt:
-    """Return ``stmt`` with the unrolled loops around it at ``values``."""
-    match stmt:
-        case For(kind="unrolled"):
-            if not stmt.extent.is_constant:
-                raise CompileError(
-                    f"the loop {stmt.variable} cannot be unrolled: its extent {stmt.extent} is not "
-                    "known when compiling; split it by a constant and unroll the inner loop"
-                )
-            return sequence(
-                *[
-                    _visit(stmt.body, {**values, stmt.variable: affine(n)}, buffers)
+class _Unroller:
+    """Copies statements; knows the variables and buffers that the result has already."""
+
+    def __init__(self) -> None:
+        self.seen: set[Var | Buffer] = set()
+
+    def visit(
+        self, stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Stmt:
+        """Return ``stmt`` with loops around it at ``values``, and buffers replaced."""
+        match stmt:
+            case For(kind="unrolled"):
+                if not stmt.extent.is_constant:
+                    raise CompileError(
+                        f"the loop {stmt.variable} cannot be unrolled: its extent {stmt.extent} is "
+                        "not known when compiling; split it by a constant and unroll the inner loop"
+                    )
+                copies = [
+                    self.visit(stmt.body, {**values, stmt.variable: affine(n)}, buffers)
                     for n in range(stmt.extent.constant)
                 ]
-            )
-        case For():
-            body = _visit(stmt.body, values, buffers)
-            extent = substitute(stmt.extent, values)
-            if body is stmt.body and extent is stmt.extent:
-                return stmt
-            return replace(stmt, extent=extent, body=body)
-        case Seq():
-            return sequence(*[_visit(child, values, buffers) for child in stmt.stmts])
-        case If():
-            condition = tuple([substitute(form, values) for form in stmt.condition])
-            then = _visit(stmt.then, values, buffers)
-            if stmt.otherwise is None:
-                return If(condition, then)
-            return If(condition, then, _visit(stmt.otherwise, values, buffers))
-        case Allocate():
-            if not values:
-                return replace(stmt, body=_visit(stmt.body, values, buffers))
-            buffer = replace(stmt.buffer, size=substitute(stmt.buffer.size, values))
-            body = _visit(stmt.body, values, {**buffers, stmt.buffer: buffer})
-            return replace(stmt, buffer=buffer, body=body)
-        case Store():
-            return _store_at(stmt, values, buffers) if values else stmt
-        case _:
-            raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
+                return sequence(*copies)
+            case For():
+                return self.visit_loop(stmt, values, buffers)
+            case Seq():
+                return sequence(*[self.visit(child, values, buffers) for child in stmt.stmts])
+            case If():
+                condition = tuple([substitute(form, values) for form in stmt.condition])
+                then = self.visit(stmt.then, values, buffers)
+                if stmt.otherwise is None:
+                    return If(condition, then)
+                return If(condition, then, self.visit(stmt.otherwise, values, buffers))
+            case Allocate():
+                return self.visit_storage(stmt, values, buffers)
+            case Store():
+                return _store_at(stmt, values, buffers) if values or buffers else stmt
+            case _:
+                raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
+
+    def visit_loop(
+        self, loop: For, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> For:
+        variable = loop.variable
+        if variable in self.seen:
+            variable = Var(variable.name)
+            values = {**values, loop.variable: affine(variable)}
+        self.seen.add(variable)
+        extent = substitute(loop.extent, values)
+        body = self.visit(loop.body, values, buffers)
+        return replace(loop, variable=variable, extent=extent, body=body)
+
+    def visit_storage(
+        self, stmt: Allocate, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Allocate:
+        buffer = stmt.buffer
+        size = substitute(buffer.size, values)
+        if buffer in self.seen or size != buffer.size:
+            buffer = replace(buffer, size=size)
+            buffers = {**buffers, stmt.buffer: buffer}
+        self.seen.add(buffer)
+        return Allocate(buffer, self.visit(stmt.body, values, buffers), stmt.zeroed)
 
 
 def _store_at(

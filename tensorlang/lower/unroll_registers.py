@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensorlang.ir.affine import Affine, Var, substitute, variables_of
+from tensorlang.ir.affine import Var, variables_of
 from tensorlang.ir.definition import Tensor
-from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import children_of, map_children
+from tensorlang.lower.match_vector_widths import register_indices
 
 _MOST_COPIES = 64
 
@@ -57,7 +57,7 @@ def _choose_around(
 ) -> None:
     indexing = {
         variable
-        for index in _register_indices(compute, registers)
+        for _, index in register_indices(compute, registers)
         for variable in variables_of(index)
     }
     wanted: list[For] = []
@@ -72,19 +72,6 @@ def _choose_around(
             wanted.append(loop)
     if copies <= _MOST_COPIES:
         chosen.update(loop.variable for loop in wanted)
-
-
-def _register_indices(compute: Compute, registers: frozenset[Tensor]) -> list[Affine]:
-    """Return the indices with which an instance accesses storage in registers."""
-    found: list[Affine] = []
-    if any(compute.redirect(tensor) in registers for tensor in compute.stage.tensors):
-        found.extend(compute.binding[: len(compute.stage.axes)])
-    if compute.part != "init":
-        mapping = dict(zip(compute.stage.variables, compute.binding, strict=False))
-        for load in loads_of(*compute.stage.values):
-            if compute.redirect(load.tensor) in registers:
-                found.extend(substitute(index, mapping) for index in load.indices)
-    return found
 
 
 def _visit(stmt: Stmt, chosen: set[Var]) -> Stmt:

@@ -455,3 +455,73 @@ def test_reads_of_copies_in_registers_stay_inside():
     s.kind(ii, "vectorized")
     for size in SIZES:
         running.check_every_pass(s.program, size)
+
+
+# --- registers and vectors --------------------------------------------------------------------
+
+
+def register_tile() -> build.Schedule:
+    """A 2 x 16 tile computed in vectors of 8, whose copies back are left as they were made."""
+    s = build.Schedule(build.matmul())
+    i, j, k = s.loops()
+    io, ii = s.split(i, 2)
+    jo, ji = s.split(j, 16)
+    jv, jl = s.split(ji, 8)
+    s.reorder(io, jo, k, ii, jv, jl)
+    s.kind(ii, "unrolled")
+    s.kind(jv, "unrolled")
+    s.kind(jl, "vectorized")
+    s.accumulate(s.program.definition.outputs[0], jo)
+    return s
+
+
+def test_copies_left_alone_run_in_vectors():
+    text = after(register_tile().program, "vectorize_copies")
+    assert "for a0 in 2:\n            vectorized for a1 in 16:\n" in text
+
+
+def test_registers_are_accessed_in_one_width():
+    text = after(register_tile().program, "match_vector_widths")
+    assert "unrolled for a1.o in 2:\n                vectorized for a1.i in 8:\n" in text
+
+
+def test_loops_over_registers_are_unrolled():
+    text = after(register_tile().program, "unroll_registers")
+    assert "unrolled for a0 in 2:\n            unrolled for a1.o in 2:\n" in text
+    s = build.Schedule(build.blur())
+    (i,) = s.loops("Y")
+    io, _ = s.split(i, 100)
+    s.compute_at("H", io, "local")
+    assert "unrolled" not in after(s.program, "unroll_registers")  # 102 copies are too many
+
+
+def test_register_tiles_compute_the_same():
+    for sizes in ((0, 0, 0), (1, 1, 1), (2, 3, 16), (3, 2, 17), (5, 1, 15), (4, 0, 33)):
+        running.check_every_pass(register_tile().program, *sizes)
+
+
+def test_loops_and_buffers_of_the_result_are_distinct():
+    """Also where storage stands inside an unrolled loop."""
+    s = build.Schedule(build.blur())
+    (i,) = s.loops("Y")
+    io, ii = s.split(i, 3)
+    s.compute_at("H", ii)
+    s.kind(ii, "unrolled")
+    for size in SIZES:
+        running.check_every_pass(s.program, size)
+    lowered = lower(s.program)
+    buffers = [stmt.buffer for stmt in iterate(lowered.body) if isinstance(stmt, Allocate)]
+    assert len(set(buffers)) == len(buffers) == 6
+    del io
+
+
+def test_the_check_of_instances_notices_what_is_lost_and_what_is_added():
+    from tensorlang.lower.check import check_same_instances
+
+    whole = elementwise().program
+    (n,) = whole.definition.sizes
+    short = replace(whole, body=replace(whole.body, extent=affine(n) - 1))
+    with pytest.raises(AssertionError, match=r"the program does not run Y\[2\] \(whole\)"):
+        check_same_instances(whole, short, {n: 3})
+    with pytest.raises(AssertionError, match=r"the program also runs Y\[2\] \(whole\)"):
+        check_same_instances(short, whole, {n: 3})
