@@ -75,7 +75,8 @@ class Dependences:
         relation = self.reads.union(self.own)
         if not lost.is_empty():
             part = relation.intersect_range(self.copies.domain())
-            relation = relation.union(part.apply_range(self._copies_of_copies))
+            part = part.union(part.apply_range(self._copies_of_copies))
+            relation = relation.union(part.apply_range(self.copies))
         return relation.intersect_range(lost)
 
 
