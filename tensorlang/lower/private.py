@@ -27,7 +27,6 @@ from tensorlang.dtypes import DType, bool_, i64
 from tensorlang.ir.affine import (
     ZERO,
     Affine,
-    ValueAtom,
     Var,
     affine,
     depends_on,
@@ -40,6 +39,7 @@ from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Select, iter
 from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import map_children, rewrite_expr
+from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.known import Known, known_of
 from tensorlang.lower.storage import Storage, has_room, is_lane_axis, room_along
 
@@ -133,11 +133,10 @@ def _is_wanted(compute: Compute, alloc: Alloc, form: Affine, axis: int, place: P
 
 def _reads_data_dependent(stage: Stage) -> bool:
     return any(
-        isinstance(atom, ValueAtom)
+        depends_on_data(index)
         for node in iterate(*stage.values)
         if isinstance(node, Load)
         for index in node.indices
-        for atom, _ in index.terms
     )
 
 

@@ -133,6 +133,23 @@ def triangle(dtype: DType = f32):
     return Definition("triangle", (M, N), (A,), (), (stage,), (S,))
 
 
+def band(dtype: DType = f32):
+    """S[i] = sum of A[i, k] for i - 2 <= k < i + 2, k < N."""
+    M, N = Var("M"), Var("N")
+    A, S = tensor("A", M, N, dtype=dtype), tensor("S", M, dtype=dtype)
+    i, k = axes(i=M, k=N)
+    distance = affine(i.variable) - k.variable
+    stage = Stage(
+        (S,),
+        (i,),
+        (load(A, i.variable, k.variable),),
+        (k,),
+        combiner_of("sum", dtype),
+        (distance + 1, 2 - distance),
+    )
+    return Definition("band", (M, N), (A,), (), (stage,), (S,))
+
+
 def shift(dtype: DType = f32):
     """Y[i] = X[i - 1] where i > 0, else 0: the load is lazy."""
     N = Var("N")

@@ -74,6 +74,22 @@ def test_a_shared_guard_becomes_the_bound_of_a_serial_loop():
     )
 
 
+def test_a_range_is_cut_off_at_both_ends():
+    program = build.naive(build.band())
+    expect(
+        program,
+        "bound_loops",
+        """
+        for i in M:
+            S[i] = 0
+            for k in min(0, -i + 2) + min(N, i + 2):
+                S[i] += A[i, k - min(0, -i + 2)]
+        """,
+    )
+    for sizes in ((0, 3), (3, 0), (1, 1), (5, 4), (7, 5), (4, 9)):
+        running.check_every_pass(program, *sizes)
+
+
 def test_tail_guard_keeps_the_condition():
     expect(
         split("guard").program,
