@@ -23,7 +23,10 @@ from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
 from tensorlang.lang.application import as_value
+<<<<<<< HEAD
 from tensorlang.lang.check_combiner import check_combiner
+=======
+>>>>>>> lang
 from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
