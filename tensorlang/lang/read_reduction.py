@@ -23,10 +23,6 @@ from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
 from tensorlang.lang.application import as_value
-<<<<<<< HEAD
-from tensorlang.lang.check_combiner import check_combiner
-=======
->>>>>>> lang
 from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
@@ -216,6 +212,8 @@ def custom_reduction(
         user_location(),
     )  # fmt: skip
     if not ordered:
+        from tensorlang.lang.check_combiner import check_combiner  # brings the interpreter
+
         check_combiner(combiner, exprs)
     parts = tuple([ReductionValue(trace, reduction, place) for place in range(len(values))])
     return parts if isinstance(body, tuple) else parts[0]
