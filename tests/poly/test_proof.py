@@ -11,9 +11,9 @@ from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.program import Alloc, Compute, For, Program, Seq, Stmt
 from tensorlang.ir.walk import sequence
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.proof import Evidence, prove
 from tensorlang.poly.witness import Counterexample
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.examples import EXAMPLES, blocked, blur_rows_at, packed, tiled
 from tests.poly.scheduling import (
