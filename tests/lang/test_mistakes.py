@@ -290,9 +290,7 @@ MESSAGES: dict[Any, str] = {
         "reached: two loops share one name, or a Python builtin (next, any, sum, max) consumed an "
         "inner comprehension"
     ),
-    iterated_tensor: (
-        "x is iterated; loop over a size and index: x[i] for i in x.shape[0]"
-    ),
+    iterated_tensor: ("x is iterated; loop over a size and index: x[i] for i in x.shape[0]"),
     whole_tensor: "the body of tl.tensor is the tensor x; index it",
     tensor_arithmetic: (
         "x has 1 axis and is used as a number; index it inside tl.tensor(... for i in ...)"
@@ -399,7 +397,7 @@ def test_signatures_are_checked_when_decorated():
     def variadic(*x: tl.f32[N]):
         return x
 
-    def bad_extent(x: tl.f32["N"]):
+    def bad_extent(x: tl.f32[1.5]):
         return x
 
     def bad_default(x: tl.f32[N] = 3):
@@ -409,7 +407,7 @@ def test_signatures_are_checked_when_decorated():
         (positional_attribute, "attributes are keyword-only: put a * before it"),
         (positional_dim, "the size n: tl.Dim must be keyword-only; put a * before it"),
         (variadic, "*x is not possible; name each parameter"),
-        (bad_extent, "'N' in the shape of x is not a size"),
+        (bad_extent, "1.5 in the shape of x is not a size"),
         (bad_default, "the tensor x has the default 3"),
     ]:
         with pytest.raises(DefinitionError) as error:

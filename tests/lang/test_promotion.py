@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -42,9 +45,10 @@ def test_strong_operands_meet_as_in_numpy(left):
 @pytest.mark.parametrize("dtype", NUMBERS, ids=lambda dtype: dtype.name)
 def test_literals_adapt_as_in_numpy(dtype):
     array = np.ones(1, to_numpy(dtype))
-    for literal in (2, 2.5, True):
-        assert to_numpy(result_of(lambda x: x + literal, dtype)) == (array + literal).dtype
-        assert to_numpy(result_of(lambda x: literal * x, dtype)) == (literal * array).dtype
+    for number in (2, 2.5, True):
+        added, multiplied = partial(operator.add, number), partial(operator.mul, number)
+        assert to_numpy(result_of(added, dtype)) == (number + array).dtype
+        assert to_numpy(result_of(multiplied, dtype)) == (number * array).dtype
     assert to_numpy(result_of(lambda x: x / 2, dtype)) == (
         (array / 2).dtype if dtype.kind == "float" else np.float64
     )
