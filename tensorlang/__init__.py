@@ -86,6 +86,8 @@ _LAZY = {
     "compile": ("tensorlang.driver", "compile"),
     "nn": ("tensorlang.nn", ""),
     "testing": ("tensorlang.testing", ""),
+    "set_num_threads": ("tensorlang.runtime.threads", "set_num_threads"),
+    "get_num_threads": ("tensorlang.runtime.threads", "num_threads"),
 }
 """Names that are loaded when they are first used: module, and the name in it (or the module)."""
 
@@ -116,7 +118,8 @@ __all__ = [
     "CompileError", "DefinitionError", "Dim", "Operator", "ScheduleError",
     "TensorlangError", "abs", "acos", "all", "any", "argmax", "argmin", "asin", "atan", "atan2",
     "bf16", "bitcast", "bool", "bool_", "cast", "ceil", "clip", "compute", "cos", "cosh",
-    "dim", "dims", "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "grid",
+    "dim", "dims", "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma",
+    "get_num_threads", "grid",
     "i8", "i16", "i32", "i64", "inf", "isinf", "isnan", "log", "log1p", "log2", "max", "maximum",
     "min", "minimum", "nan", "pad", "popcount", "pow", "prod", "range", "reduce", "round",
     "rsqrt", "scan", "sigmoid", "sign", "sin", "sinh", "sqrt", "sum", "tan", "tanh",

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from tensorlang.ir.affine import ZERO, Affine, from_terms, variables_of
 from tensorlang.ir.interval import bounds, is_nonnegative
+from tensorlang.lang.application import index_form, is_index_like
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.trace import Scope, SecondPointError, Trace, TracedAxis, active, python_loop
-from tensorlang.lang.values import Index, index_form, is_index_like
+from tensorlang.lang.values import Index
 
 T = TypeVar("T")
 

@@ -22,6 +22,7 @@ from tensorlang.ir.definition import Definition
 from tensorlang.ir.printer import format_definition
 from tensorlang.ir.specialize import fix_sizes
 from tensorlang.lang.binding import bind_sizes
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import (
     MISSING,
@@ -33,7 +34,7 @@ from tensorlang.lang.parameters import (
 )
 from tensorlang.lang.trace import active
 from tensorlang.lang.tracing import trace_function
-from tensorlang.lang.values import INTEGERS, NUMPY_SCALARS, Expression
+from tensorlang.lang.values import INTEGERS, NUMPY_SCALARS
 from tensorlang.source import SourceLocation
 
 

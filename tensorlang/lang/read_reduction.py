@@ -22,10 +22,12 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
-from tensorlang.lang.values import Value, adapt, as_value, convert, strengthen
+from tensorlang.lang.values import Value
 from tensorlang.source import user_location
 
 

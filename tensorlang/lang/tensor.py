@@ -13,10 +13,13 @@ from tensorlang.dtypes import DType, bool_, evaluation_dtype, is_float
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import Load, index_from_value
+from tensorlang.lang.application import as_operand
 from tensorlang.lang.axes import IndexTuple, Shape
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.trace import Trace, active
-from tensorlang.lang.values import BOOLS, INTEGERS, Expression, Index, Value, as_operand, convert
+from tensorlang.lang.values import BOOLS, INTEGERS, Index, Value
 from tensorlang.source import user_location
 
 

@@ -40,12 +40,17 @@ CLAIM = "reductions"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Group:
-    """The inits and updates of one stage that share the storage which the inits write."""
+    """The inits and updates of one tensor of a stage that share the storage the inits write."""
 
     stage: Stage
+    position: int
     storage: Storage
     inits: tuple[Instance, ...]
     updates: tuple[Instance, ...]
+
+    def tag(self, instance: Instance) -> str:
+        """Return the tag of what ``instance`` writes to the tensor."""
+        return f"W{instance.number}_{self.position}"
 
 
 def find_reduction_fault(
@@ -71,33 +76,25 @@ def find_reduction_fault(
 
 
 def _groups(accesses: Accesses) -> list[_Group]:
-    inits: dict[tuple[Stage, Storage], list[Instance]] = {}
+    inits: dict[tuple[Stage, int, Storage], list[Instance]] = {}
     for access in accesses.writes:
-        if access.instance.compute.part == "init" and access.position == 0:
-            key = access.instance.compute.stage, access.storage
+        if access.instance.compute.part == "init":
+            key = access.instance.compute.stage, access.position, access.storage
             inits.setdefault(key, []).append(access.instance)
-    updates: dict[tuple[Stage, Storage], list[Instance]] = {key: [] for key in inits}
+    updates: dict[tuple[Stage, int, Storage], list[Instance]] = {key: [] for key in inits}
     for access in accesses.own:
-        if access.position:
-            continue
         instance = access.instance
         around = [
             key
             for key in inits
-            if key[0] is instance.compute.stage and _encloses(key[1], instance, access)
+            if key[0] is instance.compute.stage
+            and key[1] == access.position
+            and _encloses(key[2], instance, access)
         ]
         if not around:
-            raise NotProvedError(
-                f"no init of {instance.compute.stage} writes storage around its update"
-            )
-        updates[max(around, key=lambda key: len(key[1].prefix))].append(instance)
-    groups = [
-        _Group(stage, storage, tuple(members), tuple(updates[stage, storage]))
-        for (stage, storage), members in inits.items()
-    ]
-    for group in groups:
-        _check_same_incarnations(accesses, group)
-    return groups
+            raise NotProvedError(f"no init of {instance.compute.stage} lies around its update")
+        updates[max(around, key=lambda key: len(key[2].prefix))].append(instance)
+    return [_Group(*key, tuple(members), tuple(updates[key])) for key, members in inits.items()]
 
 
 def _encloses(storage: Storage, instance: Instance, access: Access) -> bool:
@@ -109,24 +106,13 @@ def _encloses(storage: Storage, instance: Instance, access: Access) -> bool:
     )
 
 
-def _check_same_incarnations(accesses: Accesses, group: _Group) -> None:
-    """Refuse a tuple whose tensors are allocated under different loops."""
-    for access in accesses.writes:
-        if access.instance in group.inits and access.storage.prefix != group.storage.prefix:
-            raise NotProvedError(
-                f"the tensors of {group.stage} are allocated under different loops"
-            )
-
-
 # --- the set of points --------------------------------------------------------------------------
 
 
 def _find_point_fault(nest: Nest, group: _Group) -> Counterexample | None:
     prefix = group.storage.prefix
-    inits = union_of(nest, [_point_map(nest, init, "W{}_0", len(prefix)) for init in group.inits])
-    updates = union_of(
-        nest, [_point_map(nest, update, "W{}_0", len(prefix)) for update in group.updates]
-    )
+    inits = union_of(nest, [_point_map(nest, group, init) for init in group.inits])
+    updates = union_of(nest, [_point_map(nest, group, update) for update in group.updates])
     if not inits.is_injective():
         return _twice(nest, inits, f"an element of {group.stage.name} gets two inits")
     if not updates.is_injective():
@@ -160,12 +146,13 @@ def _find_point_fault(nest: Nest, group: _Group) -> Counterexample | None:
     )
 
 
-def _point_map(nest: Nest, instance: Instance, tag: str, prefix: int) -> isl.Map:
+def _point_map(nest: Nest, group: _Group, instance: Instance) -> isl.Map:
     """Return ``tag[l0, l1] -> E[incarnation, axes]``, an update's with its reduction axes."""
-    parts = [instance.names[variable] for variable in instance.variables[:prefix]]
+    prefix = instance.variables[: len(group.storage.prefix)]
+    parts = [instance.names[variable] for variable in prefix]
     parts.extend(nest.form(instance, index) for index in instance.compute.binding)
     points = nest.sound_points(instance)
-    return nest.relation(instance, tag.format(instance.number), f"E[{', '.join(parts)}]", points)
+    return nest.relation(instance, group.tag(instance), f"E[{', '.join(parts)}]", points)
 
 
 def _extension(nest: Nest, group: _Group) -> isl.Map:
@@ -223,7 +210,7 @@ def _find_step_fault(
     if combiner is None or not combiner.ordered or not group.updates:
         return None
     count = len(group.stage.reduction_axes)
-    position = union_of(nest, [_reduction_point(nest, update) for update in group.updates])
+    position = union_of(nest, [_reduction_point(nest, group, update) for update in group.updates])
     steps = previous.intersect_domain(position.domain()).intersect_range(position.domain())
     moved = steps.apply_domain(position).apply_range(position)
     left, right = (", ".join(f"{side}{n}" for n in range(count)) for side in "ab")
@@ -243,24 +230,24 @@ def _find_step_fault(
     )
 
 
-def _reduction_point(nest: Nest, instance: Instance) -> isl.Map:
+def _reduction_point(nest: Nest, group: _Group, instance: Instance) -> isl.Map:
     stage = instance.compute.stage
     over = instance.compute.binding[len(stage.axes) :]
     target = f"K[{', '.join(nest.form(instance, index) for index in over)}]"
     points = nest.points(instance)
-    return nest.relation(instance, f"W{instance.number}_0", target, points)
+    return nest.relation(instance, group.tag(instance), target, points)
 
 
 def _stays_inside(accesses: Accesses, group: _Group, families: Families) -> bool:
     """Whether no storage of the family outlives the storage that the init writes."""
     if not group.storage.prefix:
         return True
-    family = {families.of(tensor) for tensor in group.stage.tensors}
+    family = families.of(group.stage.tensors[group.position])
     prefix = group.storage.prefix
     return all(
         storage.prefix[: len(prefix)] == prefix
         for storage in accesses.written
-        if families.of(storage.tensor) in family
+        if families.of(storage.tensor) is family
         and any(access.storage is storage for access in (*accesses.own, *accesses.copies))
     )
 
@@ -269,14 +256,12 @@ def _find_strayed_step(
     accesses: Accesses, group: _Group, previous: isl.UnionMap
 ) -> Counterexample | None:
     nest, count = accesses.nest, len(group.storage.prefix)
-    members = (*group.inits, *group.updates)
     where: list[isl.Map] = []
-    for access in accesses.writes:
-        if access.instance in members:
-            names = [access.instance.names[v] for v in access.instance.variables[:count]]
-            points = nest.points(access.instance)
-            target = f"I[{', '.join(names)}]"
-            where.append(nest.relation(access.instance, access.tag, target, points))
+    for instance in (*group.inits, *group.updates):
+        names = [instance.names[variable] for variable in instance.variables[:count]]
+        target = f"I[{', '.join(names)}]"
+        points = nest.points(instance)
+        where.append(nest.relation(instance, group.tag(instance), target, points))
     incarnation = union_of(nest, where)
     steps = previous.intersect_domain(incarnation.domain())
     same = incarnation.apply_range(incarnation.reverse())

@@ -8,17 +8,23 @@ from dataclasses import replace
 import pytest
 
 from tensorlang.ir.affine import Var, affine
+from tensorlang.ir.definition import Tensor
 from tensorlang.ir.program import Alloc, Compute, For, Program, Seq, Stmt
 from tensorlang.ir.walk import sequence
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.proof import Evidence, prove
 from tensorlang.poly.witness import Counterexample
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.examples import EXAMPLES, blocked, blur_rows_at, packed, tiled
 from tests.poly.scheduling import (
+    box_below,
+    copy_nest,
+    copy_stage,
     fuse,
+    local_copy,
     loop,
     naive,
+    redirect,
     replace_stmt,
     set_kind,
     split,
@@ -336,6 +342,34 @@ def test_stale_values_of_another_iteration_are_not_seen() -> None:
     assert isinstance(init, Compute)
     first_only = replace(init, guard=(*init.guard, -affine(loop(program, "i.o").variable)))
     refused(replace_stmt(program, init, first_only), "flow", "has no init")
+
+
+@pytest.mark.parametrize("places", ["i", "ji", "jji"])
+def test_copy_of_a_copy_of_nothing(places: str) -> None:
+    """What nobody wrote stays unwritten, through however many copies it comes."""
+    program = naive(ops.blur())
+    rows = program.stages[0].tensor
+    for name in places:
+        program = nested_cache_read(program, rows, name)
+    evidence = prove(program)
+    assert evidence.ok, str(evidence)
+    first = loop(program, "i", 0)
+    program = replace_stmt(program, first, replace(first, extent=first.extent - 1))
+    found = refused(program, "flow", "before it is written")
+    assert found.accesses[-1].startswith("then blur[")
+
+
+def nested_cache_read(program: Program, tensor: Tensor, at: str) -> Program:
+    """Copy what the second nest reads: its loops are the last of their names."""
+    outer = [s for s in _statements(program) if isinstance(s, For) and s.variable.name == at][-1]
+    box = box_below(program, outer, tensor)
+    target = local_copy(tensor)
+    stage = copy_stage(target, tensor)
+    inner = redirect(outer.body, tensor, target)
+    nest = sequence(copy_nest(stage, box), inner)
+    inside = Alloc(target, tuple(o for o, _ in box), tuple(n for _, n in box), "global", nest)
+    program = replace(program, stages=(*program.stages, stage))
+    return replace_stmt(program, outer, replace(outer, body=inside))
 
 
 def test_fused_loop_that_is_parallel_over_a_sum() -> None:
