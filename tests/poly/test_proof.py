@@ -20,6 +20,7 @@ from tests.poly import definitions as ops
 from tests.poly.examples import EXAMPLES, blocked, blur_rows_at, packed, tiled
 from tests.poly.scheduling import (
     box_below,
+    cache_read,
     copy_nest,
     copy_stage,
     fuse,
@@ -408,6 +409,22 @@ def test_out_of_budget_is_not_proved() -> None:
 def test_the_work_of_a_proof_is_bounded(name: str, budget: int) -> None:
     """In isl's operations, which do not vary with the machine: about 0.4 ms for a thousand."""
     assert prove(EXAMPLES[name](), budget).ok
+
+
+def test_padded_tiles() -> None:
+    """Outside the matrix a private tile may hold anything, as long as nobody sees it."""
+    program = tiled()
+    a, b = program.definition.inputs
+    program = place_inits(cache_read(cache_read(program, a, "i.o"), b, "j.o"))
+
+    def unguarded(stmt: Stmt) -> Stmt:
+        is_tile = isinstance(stmt, Compute) and stmt.stage.is_reduction
+        return replace(stmt, guard=()) if is_tile else stmt
+
+    no_guard = transform(program, unguarded)
+    evidence = prove(no_guard)
+    assert evidence.ok, str(evidence)
+    refused(change(no_guard, copies_into("C"), without_guard(0)), "bounds", "C")
 
 
 def test_whole_reductions_are_refused() -> None:
