@@ -363,6 +363,26 @@ def test_definitions_pickle():
     assert definition.stages[0].axes[0].extent == definition.inputs[0].shape[0]
 
 
+def test_operators_pickle_by_name():
+    assert pickle.loads(pickle.dumps(matmul)) is matmul
+
+
+def test_operators_made_inside_functions_pickle_by_value():
+    @tl.compute
+    def inner(x: tl.f32[N], y, *, by: int = 2):
+        """Scale."""
+        return tl.tensor(x[i] * by + y[i] for i in N)
+
+    x, y = np.ones(3, "f"), np.ones(3, np.int32)
+    expected = inner.reference(x, y)
+    copy = pickle.loads(pickle.dumps(inner))
+    np.testing.assert_array_equal(copy.reference(x, y), expected)
+    assert copy.__doc__ == "Scale."
+    assert str(copy.definition(y=y).location) == str(inner.location)
+    with pytest.raises(DefinitionError, match="inner was pickled by its definitions, and is asked"):
+        copy.reference(x, y, by=3)
+
+
 def test_importing_is_light():
     code = (
         "import sys, tensorlang; heavy = {'islpy', 'llvmlite', 'numba', 'rich', 'typer', 'scipy'};"

@@ -203,6 +203,14 @@ def test_scan_is_a_recurrence_and_needs_no_associativity():
     np.testing.assert_allclose(smooth.reference(np.ones(4)), [1, 1.5, 1.75, 1.875])
 
 
+def test_scan_must_be_the_whole_body():
+    def shifted(x: tl.f64[M, N]):
+        return tl.tensor(tl.scan(tl.maximum, 0, (x[i, j] for j in N)) + 1 for i in M)
+
+    with pytest.raises(tl.DefinitionError, match=r"tl\.scan is part of an expression"):
+        tl.compute(shifted).definition()
+
+
 def test_scan_of_tuples():
     @tl.compute
     def running(x: tl.f64[N]):
