@@ -109,10 +109,10 @@ def test_tail_peel_makes_two_loops():
         "bound_loops",
         """
         for i.o in N // 6:
-            for i.i in 6:  # tail=peel
+            for i.i in 6:
                 Y[6 * i.o + i.i] = X[6 * i.o + i.i] + X[6 * i.o + i.i]
         for i.o in -(N // 6) + (N + 5) // 6:
-            for i.i in min(-6 * i.o + N % 6, 6):  # tail=peel
+            for i.i in min(-6 * i.o + N % 6, 6):
                 Y[6 * i.o + i.i + 6 * (N // 6)] = X[6 * i.o + i.i + 6 * (N // 6)] + X[6 * i.o + i.i + 6 * (N // 6)]
         """,  # noqa: E501
     )
