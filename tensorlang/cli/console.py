@@ -54,19 +54,14 @@ class Display:
         figures: bool = True,
     ) -> None:
         """Print a table; with ``figures`` all columns but the first are aligned to the right."""
-        terminal = self.console.is_terminal
-        table = Table(
-            title=escape(title) if terminal else None,
-            title_justify="left",
-            box=box.ROUNDED if terminal else box.MARKDOWN,
-        )
+        if not self.console.is_terminal:
+            self.text(f"{title}\n\n{_markdown([columns, *rows], figures)}\n")
+            return
+        table = Table(title=escape(title), title_justify="left", box=box.ROUNDED)
         for number, column in enumerate(columns):
-            justify = "right" if figures and number else "left"
-            table.add_column(column, justify=justify, no_wrap=not terminal)
+            table.add_column(column, justify="right" if figures and number else "left")
         for row in rows:
             table.add_row(*map(escape, row))
-        if not terminal:
-            self.text(title)
         self.console.print(table)
 
     @contextmanager
@@ -80,12 +75,36 @@ class Display:
             yield
 
     def progress(self, steps: Sequence[str] | range, text: str) -> Iterator[object]:
-        """Yield the items of ``steps`` with a progress bar, which only a terminal shows."""
-        from rich.progress import track
+        """Yield the items of ``steps`` with a progress bar, which only a terminal shows.
 
-        yield from track(
-            steps, text, console=self.console, disable=not self.console.is_terminal, transient=True
-        )
+        It is drawn between the items, by no thread of its own, so that it disturbs no measurement.
+        """
+        from rich.progress import Progress
+
+        plain = not self.console.is_terminal
+        with Progress(
+            console=self.console, disable=plain, transient=True, auto_refresh=False
+        ) as progress:
+            task = progress.add_task(text, total=len(steps))
+            for step in steps:
+                progress.refresh()
+                yield step
+                progress.advance(task)
+
+
+def _markdown(rows: Sequence[Sequence[str]], figures: bool) -> str:
+    """Return a table as aligned Markdown; the first row is its head."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+
+    def line(cells: Sequence[str]) -> str:
+        padded = [
+            cell.rjust(width) if figures and number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(cells, widths, strict=True))
+        ]
+        return f"| {' | '.join(padded)} |"
+
+    rule = ["-" * (width - 1) + (":" if figures and n else "-") for n, width in enumerate(widths)]
+    return "\n".join([line(rows[0]), line(rule), *map(line, rows[1:])])
 
 
 def make_display(file: IO[str] | None = None, terminal: bool | None = None) -> Display:

@@ -18,6 +18,8 @@ from tensorlang.driver.options import CompileOptions
 from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program
 from tensorlang.lang.binding import bind_sizes
+from tensorlang.lang.compute import Operator
+from tensorlang.lang.parameters import MISSING
 from tensorlang.runtime.callable import CompiledFunction, Layouts, Origin
 from tensorlang.runtime.kernel import CtypesCaller, Kernel
 from tensorlang.runtime.threads import openmp
@@ -42,7 +44,18 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
         bind_sizes,
         conditions=program.conditions,
         origin=Origin(options.target, format_program(program), proof),
+        defaults=_defaults(schedule.operator),
     )
+
+
+def _defaults(operator: Operator | None) -> dict[str, Any]:
+    """Return the defaults of scalars and sizes, which a definition does not know."""
+    parameters = () if operator is None else operator.parameters
+    return {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.kind in ("scalar", "dim") and parameter.default is not MISSING
+    }
 
 
 def _prove(schedule: Schedule, options: CompileOptions) -> str:

@@ -122,7 +122,7 @@ def _has_division(form: Affine) -> bool:
 
 
 def _product_bounds(form: Product, extents: Extents) -> Interval | None:
-    """Bound a loop variable times sizes, which are not negative."""
+    """Bound a loop variable times sizes, or times what else is plainly not negative."""
     inner = [
         factor for factor in form.factors if not set(atom_variables(factor)).isdisjoint(extents)
     ]
@@ -131,6 +131,8 @@ def _product_bounds(form: Product, extents: Extents) -> Interval | None:
     rest = affine(1)
     for factor in form.factors:
         if factor is not inner[0]:
+            if not _atom_nonnegative(factor):
+                return None
             rest = rest * affine(factor)
     return ZERO, rest * (extents[inner[0]] - 1)
 

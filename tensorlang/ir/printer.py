@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from tensorlang.ir.affine import Affine, from_terms
+from tensorlang.ir.affine import Affine, Var, from_terms
 from tensorlang.ir.definition import Combiner, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
     Bitcast,
@@ -43,9 +43,10 @@ def format_expr(expr: Expr, precedence: int = 0) -> str:
     """Return an expression as text, in parentheses where ``precedence`` asks for them."""
     match expr:
         case Const():
-            return _format_constant(expr)
+            text = _format_constant(expr)
+            return _parenthesized(text, text.startswith("-") and precedence > PRECEDENCE["neg"])
         case IndexValue():
-            return _parenthesized(str(expr.index), precedence > 0 and len(expr.index.terms) > 0)
+            return _parenthesized(str(expr.index), precedence > 0 and not _is_atomic(expr.index))
         case ScalarRef():
             return expr.scalar.name
         case Placeholder():
@@ -65,6 +66,15 @@ def format_expr(expr: Expr, precedence: int = 0) -> str:
             return _format_call(expr, precedence)
 
 
+def _is_atomic(index: Affine) -> bool:
+    """Whether an index expression prints as one name or one number without a sign."""
+    if not index.terms:
+        return index.constant >= 0
+    atom, coefficient = index.terms[0]
+    plain = isinstance(atom, Var) and coefficient == 1 and index.constant == 0
+    return plain and len(index.terms) == 1
+
+
 def _format_constant(expr: Const) -> str:
     value = expr.value
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
@@ -80,8 +90,10 @@ def _format_call(expr: Call, precedence: int) -> str:
     if function.arity == 1:
         text = f"{function.symbol}{format_expr(expr.args[0], binding)}"
     else:
-        left, right = expr.args
-        text = f"{format_expr(left, binding)} {function.symbol} {format_expr(right, binding + 1)}"
+        # Python chains comparisons and takes powers from the right: no such operand on the left.
+        plain = function.result == "bool" or expr.function == "pow"
+        left = format_expr(expr.args[0], binding + plain)
+        text = f"{left} {function.symbol} {format_expr(expr.args[1], binding + 1)}"
     return _parenthesized(text, binding < precedence)
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from tensorlang.ir.definition import Definition
 from tensorlang.ir.printer import format_definition
 from tensorlang.ir.specialize import fix_sizes
 from tensorlang.lang.binding import bind_sizes
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import (
     MISSING,
@@ -33,7 +34,7 @@ from tensorlang.lang.parameters import (
 )
 from tensorlang.lang.trace import active
 from tensorlang.lang.tracing import trace_function
-from tensorlang.lang.values import Expression
+from tensorlang.lang.values import INTEGERS, NUMPY_SCALARS
 from tensorlang.source import SourceLocation
 
 
@@ -108,9 +109,9 @@ class Operator:
 
             return inline(self, args, kwargs)
         for argument in (*args, *kwargs.values()):
-            handler = getattr(type(argument), "__tensorlang_call__", None)
+            handler = getattr(argument, "__tensorlang_call__", None)
             if handler is not None:
-                return handler(argument, self, args, kwargs)
+                return handler(self, args, kwargs)
             if isinstance(argument, Expression):
                 raise definition_error(
                     f"{self.name} is called with the symbolic {argument} outside of @tl.compute"
@@ -152,7 +153,7 @@ class Operator:
         sizes = bind_sizes(definition, shapes, call.dims)
         scalars = dict(zip(definition.scalars, call.scalars, strict=True))
         outputs = evaluate_definition(definition, arrays, scalars, sizes)
-        return outputs if len(outputs) > 1 else outputs[0]
+        return outputs[0] if len(outputs) == 1 else outputs
 
     def bind_arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> BoundCall:
         """Return the definition that fits the arguments of a call, and the arguments in order.
@@ -320,15 +321,15 @@ class Operator:
 def _typed(value: Any) -> Any:
     """Return a key that tells 1 from True and 1.0."""
     if isinstance(value, tuple):
-        return tuple([_typed(part) for part in value])  # pyright: ignore
+        return tuple([_typed(part) for part in cast("tuple[Any, ...]", value)])
     return type(value), value
 
 
 def _attribute(operator: str, name: str, value: Any) -> Any:
-    if isinstance(value, np.generic):
+    if isinstance(value, NUMPY_SCALARS):
         value = value.item()
     if isinstance(value, list):
-        value = tuple(value)  # pyright: ignore
+        value = tuple(cast("list[Any]", value))
     if isinstance(value, Expression):
         raise definition_error(
             f"{operator}: the attribute {name} must be a Python value, not the symbolic {value}; "
@@ -345,7 +346,7 @@ def _attribute(operator: str, name: str, value: Any) -> Any:
 
 
 def _dim_argument(operator: str, name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | np.integer):
+    if isinstance(value, bool) or not isinstance(value, INTEGERS):
         raise TypeError(f"{operator}: the size {name} must be an integer, not {value!r}")
     return int(value)
 

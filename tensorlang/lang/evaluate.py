@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from typing import cast as typed
 
 import numpy as np
 
@@ -98,9 +99,14 @@ def _evaluate(expr: Expr, env: Environment) -> Array:
             condition = evaluate_expr(expr.condition, env)
             then = evaluate_expr(expr.then, env.under(condition))
             otherwise = evaluate_expr(expr.otherwise, env.under(~condition))
-            return np.where(condition, then, otherwise)[()]
+            return select(condition, then, otherwise)
         case _:
             raise TypeError(f"{expr} belongs to a lowered program")
+
+
+def select(condition: Array, then: Array, otherwise: Array) -> Array:
+    """Return ``np.where``, and a scalar for scalars."""
+    return typed("Array", np.where(condition, then, otherwise))[()]
 
 
 def _convert(index: Array, dtype: DType) -> Array:

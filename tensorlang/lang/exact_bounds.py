@@ -7,6 +7,7 @@ Output: conditions on the sizes, ``Refuted`` with an example, or None when isl h
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tensorlang.ir.affine import (
@@ -31,8 +32,7 @@ def decide(missing: Forms, domain: Domain) -> Forms | Refuted | None:
     An empty tuple means that they hold always; None that a form is not quasi-affine, or the
     conditions are not plain inequalities.
     """
-    import islpy as isl
-
+    isl = _isl()
     from tensorlang.lang.bounds import Refuted
 
     axes = [axis.variable for axis in domain.axes]
@@ -60,6 +60,11 @@ def decide(missing: Forms, domain: Domain) -> Forms | Refuted | None:
     if fine.intersect(domain_set.params()).is_empty():
         return Refuted(_sample(violation, sizes, axes))
     return _as_forms(fine.gist_params(allowed).coalesce(), sizes)
+
+
+def _isl() -> Any:
+    """Return islpy, which loads when the first question comes that intervals cannot answer."""
+    return import_module("islpy")
 
 
 def _serial(variable: Var) -> int:
@@ -93,8 +98,7 @@ def _atom_text(atom: Atom, names: dict[Var, str]) -> str | None:
 
 def _sample(violation: Any, sizes: list[Var], axes: list[Var]) -> tuple[tuple[Var, int], ...]:
     """Return the values of the violating point with the least sizes: a readable example."""
-    import islpy as isl
-
+    isl = _isl()
     kind = isl.dim_type.set
     every = violation.move_dims(kind, 0, isl.dim_type.param, 0, len(sizes))
     point = every.lexmin().sample_point()
@@ -108,8 +112,7 @@ def _sample(violation: Any, sizes: list[Var], axes: list[Var]) -> tuple[tuple[Va
 
 def _as_forms(conditions: Any, sizes: list[Var]) -> Forms | None:
     """Return a parameter set as forms that are all >= 0 exactly on it."""
-    import islpy as isl
-
+    isl = _isl()
     pieces: list[list[Affine]] = []
     for piece in conditions.get_basic_sets():
         if piece.dim(isl.dim_type.div):
@@ -121,8 +124,7 @@ def _as_forms(conditions: Any, sizes: list[Var]) -> Forms | None:
 
 
 def _piece_forms(constraints: Iterable[Any], sizes: list[Var]) -> Iterable[Affine]:
-    import islpy as isl
-
+    isl = _isl()
     for constraint in constraints:
         constant = int(constraint.get_constant_val().to_python())
         terms = [

@@ -17,11 +17,14 @@ from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Axis, Stage, Tensor
 from tensorlang.ir.expr import Load, loads_of
 from tensorlang.ir.specialize import Replacement, rebuild_stages
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import add_map
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace
-from tensorlang.lang.values import Expression, Value, as_value, convert
+from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation
 
 

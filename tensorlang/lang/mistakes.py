@@ -1,7 +1,7 @@
 """Errors of definitions: what was written, at which of the user's lines, and what to write instead.
 
 Input:  a message, and the place it is about (by default the user's innermost line)
-Output: ``DefinitionError("X has 2 axes, but 1 index is given ...\n  at f.py:7: return X[i]")``
+Output: ``DefinitionError("X has 2 axes, but 1 index is given ... at f.py:7: return X[i]")``
 """
 
 from __future__ import annotations

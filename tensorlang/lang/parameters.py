@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -26,11 +26,12 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.lang.dims import Dim
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.values import Index
+from tensorlang.lang.values import BOOLS, INTEGERS, Index
 from tensorlang.source import SourceLocation
 
 Kind = Literal["tensor", "generic", "scalar", "dim", "attribute"]
 
+ARRAYS = cast("tuple[type[Any], ...]", (np.ndarray, np.generic))
 MISSING: Any = inspect.Parameter.empty
 
 
@@ -49,6 +50,11 @@ class Parameter:
     def is_optional(self) -> bool:
         """Whether the parameter is a tensor that may be left out (``bias=None``)."""
         return self.kind in ("tensor", "generic") and self.default is None
+
+
+def as_dtype(value: object) -> DType | None:
+    """Return ``value`` if it is a dtype."""
+    return value if isinstance(value, type) and issubclass(value, Element) else None
 
 
 def read_parameters(
@@ -90,8 +96,9 @@ def _parameter(
         _check_tensor_default(name, default, operator, location)
         shape = tuple([_extent(part, name, operator, location) for part in annotation.shape])
         return Parameter(name, "tensor", keyword_only, default, annotation.dtype, shape)
-    if isinstance(annotation, type) and issubclass(annotation, Element):
-        return Parameter(name, "scalar", keyword_only, default, annotation)
+    scalar = as_dtype(annotation)
+    if scalar is not None:
+        return Parameter(name, "scalar", keyword_only, default, scalar)
     if annotation is Dim:
         if not keyword_only:
             raise definition_error(
@@ -104,7 +111,7 @@ def _parameter(
     if annotation is MISSING or annotation is Any:
         _check_tensor_default(name, default, operator, location)
         return Parameter(name, "generic", False, default)
-    shown = getattr(annotation, "__name__", annotation)
+    shown = inspect.formatannotation(annotation)
     raise definition_error(
         f"{operator}: the parameter {name}: {shown} is not a tensor (tl.f32[M, N]) or a scalar "
         f"(tl.f32); attributes are keyword-only: put a * before it",
@@ -124,7 +131,7 @@ def _check_tensor_default(name: str, default: Any, operator: str, location: Sour
 def _extent(part: object, name: str, operator: str, location: SourceLocation) -> Affine:
     if isinstance(part, Index):
         return part.affine
-    if isinstance(part, int | np.integer) and not isinstance(part, bool) and part >= 0:
+    if isinstance(part, INTEGERS) and not isinstance(part, BOOLS) and part >= 0:
         return affine(int(part))
     raise definition_error(
         f"{operator}: {part!r} in the shape of {name} is not a size; make dims with "
@@ -141,7 +148,7 @@ def describe_array(value: Any) -> tuple[int, DType] | None:
 
     Raises TypeError for an array whose elements tensorlang does not have.
     """
-    if isinstance(value, np.ndarray | np.generic):
+    if isinstance(value, ARRAYS):
         return value.ndim, _dtype_of(value.dtype)
     if isinstance(value, TensorAnnotation):
         return len(value.shape), value.dtype
@@ -149,16 +156,17 @@ def describe_array(value: Any) -> tuple[int, DType] | None:
         return 0, _dtype_of(np.asarray(value).dtype)
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is not None and dtype is not None:
-        if isinstance(dtype, type) and issubclass(dtype, Element):
-            return len(shape), dtype
+        ours = as_dtype(dtype)
+        if ours is not None:
+            return len(shape), ours
         if isinstance(dtype, np.dtype):
-            return len(shape), _dtype_of(dtype)  # pyright: ignore[reportUnknownArgumentType]
+            return len(shape), _dtype_of(cast("np.dtype[Any]", dtype))
         named = _FOREIGN.get(str(dtype).rpartition(".")[2])
         if named is not None:
             return len(shape), named
         raise TypeError(f"arrays of dtype {dtype} are not supported")
     if hasattr(value, "__dlpack__"):
-        array = np.from_dlpack(value)
+        array = cast("np.ndarray[Any, Any]", np.from_dlpack(value))
         return array.ndim, _dtype_of(array.dtype)
     return None
 
@@ -186,7 +194,7 @@ def _dtype_of(dtype: np.dtype[Any]) -> DType:
 
 def check_scalar(operator: str, name: str, dtype: DType, value: Any) -> bool | int | float:
     """Return the argument of a scalar parameter as a Python number that ``dtype`` can hold."""
-    if isinstance(value, np.ndarray | np.generic) and value.ndim == 0:
+    if isinstance(value, ARRAYS) and value.ndim == 0:
         value = value.item()
     accepted: type | tuple[type, ...] = bool
     if dtype.kind != "bool":

@@ -22,11 +22,12 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
-from tensorlang.lang.check_combiner import check_combiner
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
-from tensorlang.lang.values import Value, adapt, as_value, convert, strengthen
+from tensorlang.lang.values import Value
 from tensorlang.source import user_location
 
 
@@ -59,9 +60,8 @@ class ReductionValue(Value):
         return f"tl.{self.reduction.kind}(...)"
 
 
-def whole_reduction(body: object, axes: list[TracedAxis]) -> Reduction | None:
-    """Return the reduction of which ``body`` is exactly the result, read inside these ``axes``."""
-    parts = cast("tuple[object, ...]", body if isinstance(body, tuple) else (body,))
+def whole_reduction(parts: tuple[object, ...], axes: list[TracedAxis]) -> Reduction | None:
+    """Return the reduction of which a body is exactly the result, read inside these ``axes``."""
     first = parts[0] if parts else None
     if not isinstance(first, ReductionValue) or first.reduction.handles is not None:
         return None
@@ -77,6 +77,7 @@ def whole_reduction(body: object, axes: list[TracedAxis]) -> Reduction | None:
 def read(
     generator: object, reader: str
 ) -> tuple[Trace, Any, Scope, tuple[TracedAxis, ...], tuple[Affine, ...]]:
+    """Advance a comprehension; return trace, body, its scope, the axes around, the predicate."""
     trace = current(reader)
     body, scope = trace.advance(generator, reader)
     if not scope.axes and not scope.has_grid:
@@ -86,6 +87,7 @@ def read(
 
 
 def axes_of(scope: Scope) -> tuple[Axis, ...]:
+    """Return the axes of a comprehension, in the order of its loops."""
     return tuple([axis.axis for axis in scope.axes])
 
 
@@ -144,6 +146,7 @@ def _extreme(kind: str, dtype: DType) -> bool | int | float:
 
 
 def argument_reduction(kind: str, generator: object) -> ReductionValue:
+    """Read argmax or argmin: a reduction of (value, position) of which the position is seen."""
     trace, body, scope, enclosing, predicate = read(generator, f"tl.{kind}")
     value = strengthen(as_value(body))
     dtype = state_dtype(value.dtype)
@@ -209,6 +212,8 @@ def custom_reduction(
         user_location(),
     )  # fmt: skip
     if not ordered:
+        from tensorlang.lang.check_combiner import check_combiner  # brings the interpreter
+
         check_combiner(combiner, exprs)
     parts = tuple([ReductionValue(trace, reduction, place) for place in range(len(values))])
     return parts if isinstance(body, tuple) else parts[0]

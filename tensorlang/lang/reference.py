@@ -19,7 +19,7 @@ from tensorlang.interpreter import arithmetic
 from tensorlang.ir.affine import Var, affine, evaluate
 from tensorlang.ir.definition import Combiner, Definition, Scalar, Stage, Tensor
 from tensorlang.ir.expr import Placeholder, loads_of
-from tensorlang.lang.evaluate import Environment, evaluate_expr, evaluate_index
+from tensorlang.lang.evaluate import Environment, evaluate_expr, evaluate_index, select
 
 Array = Any
 Block = tuple[tuple[int, int], ...]
@@ -155,7 +155,7 @@ def _elements(
     for value, identity in zip(stage.values, stage.combiner.identity, strict=True):
         element = evaluate_expr(value, local)
         if stage.predicate:
-            element = np.where(mask, element, evaluate_expr(identity, env))
+            element = select(mask, element, evaluate_expr(identity, env))
         result.append(np.broadcast_to(element, shape).reshape(flat))
     return result, np.broadcast_to(mask, shape).reshape(flat) if stage.predicate else None
 
@@ -178,7 +178,7 @@ def _reduced(
         for step in range(elements[0].shape[-1]):
             new = _combine(combiner, state, [element[..., step] for element in elements])
             if mask is not None:  # the identity of an ordered reduction need not be neutral
-                new = [np.where(mask[..., step], a, b) for a, b in zip(new, state, strict=True)]
+                new = [select(mask[..., step], a, b) for a, b in zip(new, state, strict=True)]
             state = new
         return state
     while elements[0].shape[-1] > 1:

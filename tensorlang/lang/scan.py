@@ -18,12 +18,12 @@ from tensorlang.ir.definition import Axis, Combiner, Stage, Tensor
 from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Placeholder, Select
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 from tensorlang.lang.bounds import Domain, check_loads
+from tensorlang.lang.conversion import convert
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.read_reduction import make_combiner, read, state_values
 from tensorlang.lang.stages import add_checked_conditions, check_variables, state_dtype
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace
-from tensorlang.lang.values import convert
 from tensorlang.source import SourceLocation, user_location
 
 
@@ -95,7 +95,7 @@ def scan(
     if trace.scopes:
         return value
     handles = add_scan(trace, (), value, user_location())
-    return handles if len(handles) > 1 else handles[0]
+    return handles[0] if len(handles) == 1 else handles
 
 
 def add_scan(

@@ -9,16 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
-
 from tensorlang.dtypes import DType, bool_, evaluation_dtype, is_float
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import Load, index_from_value
+from tensorlang.lang.application import as_operand
 from tensorlang.lang.axes import IndexTuple, Shape
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.trace import Trace, active
-from tensorlang.lang.values import Expression, Index, Value, as_operand, convert
+from tensorlang.lang.values import BOOLS, INTEGERS, Index, Value
 from tensorlang.source import user_location
 
 
@@ -54,7 +55,7 @@ class TensorHandle(Expression):
 
     def _load(self, indices: tuple[Affine, ...]) -> Value:
         trace = active()
-        if trace is not self.trace:
+        if trace is None or trace is not self.trace:
             raise definition_error(
                 f"{self} belongs to another operator; pass it as a parameter instead"
             )
@@ -80,9 +81,9 @@ class TensorHandle(Expression):
                 f"{self} is indexed by a slice; a definition names single elements: write a "
                 "comprehension over the part that is wanted"
             )
-        if isinstance(part, bool | np.bool_):
+        if isinstance(part, BOOLS):
             raise definition_error(f"{self} is indexed by a bool; write tl.where")
-        if isinstance(part, int | np.integer):
+        if isinstance(part, INTEGERS):
             if part < 0:
                 raise definition_error(
                     f"{self} is indexed by {part}; negative indices do not count from the end "

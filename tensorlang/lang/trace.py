@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FrameType, GeneratorType
 from typing import Any, cast
@@ -92,7 +92,7 @@ class Trace:
                 f"{reader} takes a comprehension, as in {reader}(X[i] for i in N), "
                 f"not {type(generator).__name__}"
             )
-        running = cast("Generator[Any, None, None]", generator)
+        running = cast("GeneratorType[Any, None, None]", generator)
         scope = Scope(reader, running.gi_frame, running.gi_code)
         if running.gi_frame is None:
             raise definition_error(f"this comprehension was used before it came to {reader}")
@@ -113,7 +113,7 @@ class Trace:
         scope.frame = None
         return value, scope
 
-    def _check_exhausted(self, running: Generator[Any, None, None], scope: Scope) -> None:
+    def _check_exhausted(self, running: GeneratorType[Any, None, None], scope: Scope) -> None:
         place = None if running.gi_frame is None else location_of(running.gi_frame)
         try:
             next(running)
@@ -251,9 +251,9 @@ def current(what: str) -> Trace:
 
 def push(trace: Trace) -> None:
     """Make ``trace`` the one that comprehensions of this thread belong to."""
-    if not hasattr(_state, "stack"):
-        _state.stack = []
-    _state.stack.append(trace)
+    stack: list[Trace] = getattr(_state, "stack", [])
+    _state.stack = stack
+    stack.append(trace)
 
 
 def pop() -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from tensorlang.errors import CompileError
-from tensorlang.ir.affine import ONE, ZERO, Affine, Min, Var, affine
+from tensorlang.ir.affine import ONE, ZERO, Affine, Min, Var, affine, maximum
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.lowered import Buffer
 from tensorlang.ir.program import Alloc
@@ -67,6 +67,7 @@ def caller_home(tensor: Tensor, layout: ArrayLayout) -> Home:
         size = ONE
         for extent, stride in zip(tensor.shape, strides, strict=True):
             size = size + (extent - 1) * stride
+        size = maximum(size, ZERO)  # an empty array may have any strides
     alignment = tensor.dtype.bits // 8
     return Home(Buffer(tensor.name, tensor.dtype, size, "global", alignment), strides)
 

@@ -60,8 +60,8 @@ from tensorlang.ir.lowered import (
 from tensorlang.ir.program import Alloc, Compute, For, If, Program, Seq, Stmt
 from tensorlang.ir.walk import map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
-from tensorlang.lower.known import Known, known_of
-from tensorlang.lower.storage import fills_padding
+from tensorlang.lower.data import depends_on_data
+from tensorlang.lower.storage import has_padding
 
 
 def flatten(
@@ -78,7 +78,7 @@ def flatten(
     homes = {tensor: caller_home(tensor, layouts.get(tensor, "contiguous")) for tensor in tensors}
     strides = [size for home in homes.values() for size in home.new_sizes()]
     flattener = _Flattener(homes, check_bounds)
-    body = flattener.stmt(program.body, known_of(program))
+    body = flattener.stmt(program.body)
     return LoweredProgram(
         definition.name,
         definition.sizes + tuple(strides),
@@ -101,26 +101,25 @@ class _Flattener:
     used: set[Tensor] = field(default_factory=set[Tensor])
     results: dict[int, tuple[Expr, ...]] = field(default_factory=dict[int, tuple[Expr, ...]])
 
-    def stmt(self, stmt: Stmt, known: Known) -> Stmt:
+    def stmt(self, stmt: Stmt) -> Stmt:
         match stmt:
             case Alloc():
-                return self.alloc(stmt, known)
+                return self.alloc(stmt)
             case Compute():
                 store = self.compute(stmt)
                 return If(stmt.guard, store) if stmt.guard else store
             case For() | Seq() | If():
-                inside = known.inside(stmt)
-                return map_children(stmt, lambda child: self.stmt(child, inside))
+                return map_children(stmt, self.stmt)
             case _:
                 raise TypeError(f"{type(stmt).__name__} is not a statement of a scheduled program")
 
-    def alloc(self, alloc: Alloc, known: Known) -> Stmt:
+    def alloc(self, alloc: Alloc) -> Stmt:
         tensor = alloc.tensor
         outer = self.homes.get(tensor)
         was_used = tensor in self.used
         self.used.discard(tensor)
         home = self.homes[tensor] = owned_home(alloc)
-        body = self.stmt(alloc.body, known)
+        body = self.stmt(alloc.body)
         is_used = tensor in self.used
         if outer is None:
             del self.homes[tensor]
@@ -130,7 +129,7 @@ class _Flattener:
             self.used.discard(tensor)
         if not is_used:
             return body
-        return Allocate(home.buffer, body, zeroed=not fills_padding(alloc, known))
+        return Allocate(home.buffer, body, zeroed=has_padding(alloc))
 
     def compute(self, compute: Compute) -> Store:
         stage = compute.stage
@@ -237,7 +236,7 @@ class _Instance:
         checks: list[BoundsCheck] = []
         if self.flattener.check_bounds:
             for axis, index in enumerate(indices):
-                if _depends_on_data(index):
+                if depends_on_data(index):
                     location = str(self.compute.stage.location)
                     site = self.flattener.site(CheckSite(load.tensor.name, axis, location))
                     checks.append(BoundsCheck(index, load.tensor.shape[axis], site))
@@ -245,7 +244,7 @@ class _Instance:
 
     def index(self, index: Affine) -> Affine:
         index = substitute(index, self.mapping)
-        return map_atoms(index, self.atom) if _depends_on_data(index) else index
+        return map_atoms(index, self.atom) if depends_on_data(index) else index
 
     def atom(self, atom: Atom) -> AffineLike:
         """Translate the values inside an atom of an index expression."""
@@ -266,26 +265,6 @@ class _Instance:
                 return minimum(*[map_atoms(operand, self.atom) for operand in atom.operands])
             case Var():
                 return atom
-
-
-def _depends_on_data(index: Affine) -> bool:
-    return any(_holds_value(atom) for atom, _ in index.terms)
-
-
-def _holds_value(atom: Atom) -> bool:
-    match atom:
-        case ValueAtom():
-            return True
-        case FloorDiv():
-            return _depends_on_data(atom.operand)
-        case SymbolicDiv():
-            return _depends_on_data(atom.operand) or _depends_on_data(atom.divisor)
-        case Product():
-            return any(map(_holds_value, atom.factors))
-        case Min():
-            return any(map(_depends_on_data, atom.operands))
-        case Var():
-            return False
 
 
 def _cast(expr: Expr, dtype: DType) -> Expr:

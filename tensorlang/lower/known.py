@@ -71,19 +71,29 @@ def _is_plainly_below(lesser: Affine, greater: Affine) -> bool:
 
 
 def _is_nonnegative(bound: Affine) -> bool:
-    # What is left of the loops' extents may hold remainders: M + 5 - 6 * ((M + 5) // 6).
-    return is_nonnegative(_without_remainders(bound))
+    return is_nonnegative(_without_divisions(bound))
 
 
-def _without_remainders(form: Affine) -> Affine:
-    """Return a lower bound of ``form`` without the remainders that loops' extents leave behind.
+def _without_divisions(form: Affine) -> Affine:
+    """Return a lower bound of ``form`` without the roundings that loops' extents leave behind.
 
-    ``x - d * (x // d)`` is at least 0: of ``M + 5 - 6 * ((M + 5) // 6)`` nothing is left.
+    ``x - d * (x // d)`` is at least 0: of ``M + 5 - 6 * ((M + 5) // 6)`` nothing is left. So is
+    ``x // d - y // d`` where ``x >= y``.
     """
     for atom, coef in form.terms:
-        if isinstance(atom, FloorDiv) and coef < 0 and coef % atom.divisor == 0:
+        if not isinstance(atom, FloorDiv) or coef >= 0:
+            continue
+        for other, other_coef in form.terms:
+            if (
+                isinstance(other, FloorDiv)
+                and other_coef >= -coef
+                and other.divisor == atom.divisor
+                and is_nonnegative(other.operand - atom.operand)
+            ):
+                return _without_divisions(form - (affine(other) - affine(atom)) * -coef)
+        if coef % atom.divisor == 0:
             remainder = atom.operand - affine(atom) * atom.divisor
-            return _without_remainders(form - remainder * (-coef // atom.divisor))
+            return _without_divisions(form - remainder * (-coef // atom.divisor))
     return form
 
 

@@ -28,9 +28,9 @@ from tensorlang.ir.affine import (
     substitute,
     variables_of,
 )
-from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Compute, For, Fused, Program, Run, Stmt
 from tensorlang.ir.walk import children_of, map_children, rewrite, sequence, substitute_in_stmt
+from tensorlang.lower.extremes import least
 from tensorlang.lower.known import Known, known_of
 
 
@@ -57,12 +57,12 @@ def _peeled(loop: For, known: Known) -> Stmt:
     limits: dict[Affine, Affine] = {}
     for compute in _computes_below(loop.body):
         for form in compute.guard:
-            interval = bounds(form, ranges)
-            if interval is None or variables_of(form).isdisjoint(peeled):
+            lowest = least(form, ranges)
+            if lowest is None or variables_of(form).isdisjoint(peeled):
                 continue
-            coefficient = linear_coefficient(interval[0], loop.variable)
+            coefficient = linear_coefficient(lowest, loop.variable)
             if coefficient is not None and coefficient < 0:
-                limits[form] = _full_tiles(interval[0], loop.variable, coefficient)
+                limits[form] = _full_tiles(lowest, loop.variable, coefficient)
     if not limits:
         return loop
     main = _clipped(minimum(*limits.values()), loop.extent, known)
@@ -77,9 +77,9 @@ def _peeled(loop: For, known: Known) -> Stmt:
     return sequence(replace(loop, extent=main, body=rewrite(loop.body, strip)), rest)
 
 
-def _full_tiles(least: Affine, variable: Var, coefficient: int) -> Affine:
+def _full_tiles(lowest: Affine, variable: Var, coefficient: int) -> Affine:
     """Return how many first values of ``variable`` keep the form's least value >= 0."""
-    return substitute(least, {variable: ZERO}) // -coefficient + 1
+    return substitute(lowest, {variable: ZERO}) // -coefficient + 1
 
 
 def _clipped(count: Affine, extent: Affine, known: Known) -> Affine:

@@ -11,9 +11,7 @@ from typing import TypeAlias
 
 from tensorlang.ir.affine import ONE, ZERO, Affine, FloorDiv, affine, substitute, variables_of
 from tensorlang.ir.definition import Tensor
-from tensorlang.ir.interval import bounds
-from tensorlang.ir.program import Alloc, Compute, Layout, Stmt
-from tensorlang.ir.walk import children_of
+from tensorlang.ir.program import Alloc, Layout
 from tensorlang.lower.known import Known
 
 Storage: TypeAlias = Mapping[Tensor, Alloc]
@@ -34,25 +32,43 @@ def physical_index(alloc: Alloc, indices: tuple[Affine, ...]) -> tuple[Affine, .
     return tuple([substitute(form, mapping) for form in alloc.layout.indices])
 
 
+def room_along(alloc: Alloc, axis: int) -> Affine:
+    """Return how many positions along ``axis`` have a place of their own.
+
+    At least the extent of the box; more where a layout rounds up: panels of 16 columns have room
+    for ``16 * ((N + 15) // 16)``.
+    """
+    layout = alloc.layout
+    if layout is None or not is_apart(layout, axis):
+        return alloc.shape[axis]
+    variable = layout.variables[axis]
+    dimensions = zip(layout.indices, layout.shape, strict=True)
+    return _product(tuple(size for form, size in dimensions if variable in variables_of(form)))
+
+
 def has_room(alloc: Alloc, axis: int, index: Affine, known: Known) -> bool:
     """Tell whether ``index`` along ``axis`` certainly has an element of its own in ``alloc``.
 
     ``index`` is logical and may lie outside the tensor: what is asked is that memory is there and
     that no other index shares it.
     """
-    position = index - alloc.origin[axis]
-    layout = alloc.layout
-    if layout is None:
-        return known.proves(position) and known.proves(alloc.shape[axis] - 1 - position)
-    if not is_apart(layout, axis) or not known.proves(position):
+    if alloc.layout is not None and not is_apart(alloc.layout, axis):
         return False
-    variable = layout.variables[axis]
-    for form, extent in zip(layout.indices, layout.shape, strict=True):
-        if variable in variables_of(form):
-            physical = substitute(form, {variable: position})
-            if not (known.proves(physical) and known.proves(extent - 1 - physical)):
-                return False
-    return True
+    position = index - alloc.origin[axis]
+    return known.proves(position) and known.proves(room_along(alloc, axis) - 1 - position)
+
+
+def has_padding(alloc: Alloc) -> bool:
+    """Tell whether the layout of ``alloc`` may have places that no position of its box has."""
+    layout = alloc.layout
+    return layout is not None and _product(layout.shape) != _product(alloc.shape)
+
+
+def _product(shape: tuple[Affine, ...]) -> Affine:
+    size = ONE
+    for extent in shape:
+        size = size * extent
+    return size
 
 
 def is_apart(layout: Layout, axis: int) -> bool:
@@ -91,54 +107,3 @@ def is_lane_axis(alloc: Alloc, axis: int) -> bool:
         return False
     variable = alloc.layout.variables[axis]
     return alloc.layout.indices[-1].coefficient(variable) == 1  # the variable, or its remainder
-
-
-def fills_padding(alloc: Alloc, known: Known) -> bool:
-    """Tell whether the writers in ``alloc`` certainly write every place of its layout.
-
-    A layout whose shape rounds up has places that no element has; those that nothing writes must
-    be zeroed when the storage is allocated.
-    """
-    layout = alloc.layout
-    if layout is None or _product(layout.shape) == _product(alloc.shape):
-        return True
-    writers = _writers(alloc.body, alloc.tensor, known)
-    return bool(writers) and all(
-        all(_reaches_end(alloc, axis, compute, inside) for axis in range(len(alloc.shape)))
-        for compute, inside in writers
-    )
-
-
-def _product(shape: tuple[Affine, ...]) -> Affine:
-    size = ONE
-    for extent in shape:
-        size = size * extent
-    return size
-
-
-def _writers(stmt: Stmt, tensor: Tensor, known: Known) -> list[tuple[Compute, Known]]:
-    if isinstance(stmt, Compute):
-        writes = any(stmt.redirect(made) is tensor for made in stmt.stage.tensors)
-        return [(stmt, known)] if writes else []
-    inside = known.inside(stmt)
-    return [found for child in children_of(stmt) for found in _writers(child, tensor, inside)]
-
-
-def _reaches_end(alloc: Alloc, axis: int, compute: Compute, known: Known) -> bool:
-    """Tell whether the loops of a writer run over all the places that ``axis`` has."""
-    assert alloc.layout is not None
-    variable = alloc.layout.variables[axis]
-    places = _product(
-        tuple(
-            extent
-            for form, extent in zip(alloc.layout.indices, alloc.layout.shape, strict=True)
-            if variable in variables_of(form)
-        )
-    )
-    if places == alloc.shape[axis]:
-        return True
-    index = compute.binding[axis]
-    interval = bounds(index, known.extents)
-    last = None if interval is None else interval[1] - alloc.origin[axis]
-    free = not any(not variables_of(form).isdisjoint(variables_of(index)) for form in compute.guard)
-    return free and last == places - 1

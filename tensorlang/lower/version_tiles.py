@@ -23,9 +23,9 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tensorlang.ir.affine import Affine, Var, variables_of
-from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Program, Seq, Stmt
 from tensorlang.ir.walk import children_of, loop_variables, map_children, sequence
+from tensorlang.lower.extremes import least
 
 _DEEPEST = 2
 """How many tests may stand inside one another: each doubles the code of a tile."""
@@ -85,16 +85,16 @@ def _test(compute: Compute, form: Affine, path: tuple[Stmt, ...]) -> tuple[int, 
     mine = [tile[variable] for variable in variables_of(form) if variable in tile]
     if not mine or any(loop.tail in ("guard", "mask") for loop in mine):
         return None
-    interval = bounds(form, {variable: loop.extent for variable, loop in tile.items()})
-    if interval is None or (interval[0].is_constant and interval[0].constant < 0):
+    holds = least(form, {variable: loop.extent for variable, loop in tile.items()})
+    if holds is None or (holds.is_constant and holds.constant < 0):
         return None
-    free = variables_of(interval[0])
+    free = variables_of(holds)
     fixed = [
         depth
         for depth, loop in enumerate(path)
         if isinstance(loop, For | Fused) and not free.isdisjoint(loop_variables(loop))
     ]
-    test = _Test(interval[0], compute, form)
+    test = _Test(holds, compute, form)
     if fixed:
         return _below_run(path, fixed[-1]) + 1, test
     return min(depth for depth, loop in loops if _is_tile_loop(loop)), test

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -21,13 +22,13 @@ from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.domain import Nest, Storage
 from tensorlang.poly.isl_text import NotProvedError
 
-_MOST_COPIES = 8
-"""A value that passes through more copies in a row is not traced further."""
+_ROUNDS = 3
+"""Chains of more copies than this are closed by isl's transitive closure."""
 
 _OUTPUT_TAG = "X"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class Dependences:
     """The last writers of a program's reads, as relations from reads to writes.
 
@@ -43,33 +44,40 @@ class Dependences:
     unwritten_own: isl.UnionMap
     unwritten_copies: isl.UnionMap
 
+    @cached_property
+    def _copies_of_copies(self) -> isl.UnionMap:
+        """A copy -> each copy that its value came through before, however many there were."""
+        step = self.copies.intersect_range(self.copies.domain())
+        result = further = step
+        for _ in range(_ROUNDS):
+            further = further.apply_range(step)
+            if further.is_empty():
+                return result
+            result = result.union(further)
+        result, exact = step.transitive_closure()
+        if not exact:
+            raise NotProvedError("a value passes through more copies than can be traced")
+        return result
+
     def through_copies(self, relation: isl.UnionMap) -> isl.UnionMap:
         """Return ``relation`` with writes by copies replaced by what the copies read."""
-        if self.copies.is_empty():
-            return relation
         copied = self.copies.domain()
-        for _ in range(_MOST_COPIES):
-            part = relation.intersect_range(copied)
-            if part.is_empty():
-                return relation
-            relation = relation.subtract_range(copied).union(part.apply_range(self.copies))
-        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
+        part = relation.intersect_range(copied)
+        if part.is_empty():
+            return relation
+        part = part.union(part.apply_range(self._copies_of_copies))
+        made = part.apply_range(self.copies).subtract_range(copied)
+        return relation.subtract_range(copied).union(made)
 
     def reads_of_unwritten_copies(self) -> isl.UnionMap:
         """Return the reads that see, through copies, a cell that nobody has written."""
         lost = self.unwritten_copies.domain()
         relation = self.reads.union(self.own)
-        result = relation.intersect_range(lost)
-        if lost.is_empty():
-            return result
-        copied = self.copies.domain()
-        for _ in range(_MOST_COPIES):
-            relation = relation.intersect_range(copied)
-            if relation.is_empty():
-                return result
-            relation = relation.apply_range(self.copies)
-            result = result.union(relation.intersect_range(lost))
-        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
+        if not lost.is_empty():
+            part = relation.intersect_range(self.copies.domain())
+            part = part.union(part.apply_range(self._copies_of_copies))
+            relation = relation.union(part.apply_range(self.copies))
+        return relation.intersect_range(lost)
 
 
 def find_dependences(accesses: Accesses) -> Dependences:

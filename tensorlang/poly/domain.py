@@ -46,6 +46,11 @@ class Loop:
         """Whether iterations may run at once (unrolled ones run in order)."""
         return self.kind not in ("serial", "unrolled")
 
+    @property
+    def is_in_pieces(self) -> bool:
+        """Whether it is a fused loop and the loop over its pieces, taken as one."""
+        return len(self.handles) > 1
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Storage:

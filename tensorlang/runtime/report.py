@@ -35,9 +35,11 @@ class Report:
     versions: tuple[VersionReport, ...]
 
     def __str__(self) -> str:
+        proof = (self.proof or "none").splitlines()
         lines = [
             f"{self.name} for {self.target}",
-            f"  proof:    {self.proof or 'none'}",
+            *(["  proof:", *(f"    {line}" for line in proof)] if len(proof) > 1 else []),
+            *([f"  proof:    {proof[0]}"] if len(proof) == 1 else []),
             f"  threads:  {self.threads}",
             "  versions:" + ("" if self.versions else " none yet"),
             *(f"    {version}" for version in self.versions),

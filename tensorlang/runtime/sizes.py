@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 from typing import Any, Protocol
 
 from tensorlang.ir.affine import Var, evaluate
-from tensorlang.ir.definition import Condition, Definition, Stage, Tensor
+from tensorlang.ir.definition import Condition, Definition, Tensor
 from tensorlang.ir.printer import format_condition
 from tensorlang.runtime.work import Work, WorkCounter
 
@@ -83,8 +82,6 @@ class SizeBinder:
         by_tensor = dict(zip(definition.inputs, shapes, strict=True))
         sizes = self._bind_sizes(definition, by_tensor, dims)
         _check_conditions(definition, self._conditions, sizes)
-        for stage in definition.stages:
-            _check_not_empty(definition, stage, sizes)
         return Binding(
             sizes=tuple(sizes[size] for size in definition.sizes),
             output_shapes=tuple(
@@ -111,19 +108,4 @@ def _check_conditions(
         message = condition.message or "these sizes are not accepted"
         raise ValueError(
             f"{definition.name}: {message}\n  needed: {claim}\n  found:  {format_sizes(sizes)}"
-        )
-
-
-def _check_not_empty(definition: Definition, stage: Stage, sizes: Mapping[Var, int]) -> None:
-    """Refuse the position of the greatest of no elements, where one is asked for."""
-    if stage.combiner is None or stage.combiner.name not in ("argmax", "argmin"):
-        return
-    elements = prod(evaluate(axis.extent, sizes) for axis in stage.axes)
-    empty = [axis for axis in stage.reduction_axes if evaluate(axis.extent, sizes) <= 0]
-    if elements and empty:
-        names = ", ".join(f"{axis.variable} < {axis.extent}" for axis in empty)
-        raise ValueError(
-            f"{definition.name}: {stage.combiner.name} over no elements has no answer:"
-            f" {names} is empty for {format_sizes(sizes)} (stage {stage.name},"
-            f" {stage.location})"
         )

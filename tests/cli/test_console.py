@@ -36,7 +36,7 @@ def test_a_pipe_gets_plain_text(pipe: tuple[Display, io.StringIO]) -> None:
         "Times",
         "",
         "| program     |   ms |",
-        "|-------------|------|",
+        "| ----------- | ---: |",
         "| SciPy       | 12.0 |",
         "| ours [mean] |  1.5 |",
         "",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from tensorlang.dtypes import DType, bool_, f32, i64
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on
+from tensorlang.ir.affine import ZERO, Affine, Var, affine
 from tensorlang.ir.definition import Axis, Combiner, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
     Call,
@@ -133,6 +133,23 @@ def triangle(dtype: DType = f32):
     return Definition("triangle", (M, N), (A,), (), (stage,), (S,))
 
 
+def band(dtype: DType = f32):
+    """S[i] = sum of A[i, k] for i - 2 <= k < i + 2, k < N."""
+    M, N = Var("M"), Var("N")
+    A, S = tensor("A", M, N, dtype=dtype), tensor("S", M, dtype=dtype)
+    i, k = axes(i=M, k=N)
+    distance = affine(i.variable) - k.variable
+    stage = Stage(
+        (S,),
+        (i,),
+        (load(A, i.variable, k.variable),),
+        (k,),
+        combiner_of("sum", dtype),
+        (distance + 1, 2 - distance),
+    )
+    return Definition("band", (M, N), (A,), (), (stage,), (S,))
+
+
 def shift(dtype: DType = f32):
     """Y[i] = X[i - 1] where i > 0, else 0: the load is lazy."""
     N = Var("N")
@@ -143,6 +160,24 @@ def shift(dtype: DType = f32):
     zero = Const(0.0 if dtype.kind == "float" else 0, dtype)
     value = Select(condition, Load(X, (v - 1,)), zero, dtype)
     return Definition("shift", (N,), (X,), (), (Stage((Y,), (i,), (value,)),), (Y,))
+
+
+def through_a_stage(kind: str, dtype: DType = f32):
+    """Y[i] = H[i] + H[i], where H reads X reversed, or shifted by one under a condition."""
+    N = Var("N")
+    X, H, Y = tensor("X", N, dtype=dtype), None, None
+    extent = affine(N) if kind == "reversed" else affine(N) + 1
+    H, Y = tensor("H", extent, dtype=dtype), tensor("Y", extent, dtype=dtype)
+    (i,) = axes(i=extent)
+    v = affine(i.variable)
+    value: Expr = Load(X, (affine(N) - 1 - v,))
+    if kind == "shifted":
+        condition = Call("gt", (IndexValue(v, i64), Const(0, i64)), bool_)
+        value = Select(condition, Load(X, (v - 1,)), Const(0.0, dtype), dtype)
+    first = Stage((H,), (i,), (value,))
+    (i,) = axes(i=extent)
+    second = Stage((Y,), (i,), (add(load(H, i.variable), load(H, i.variable)),))
+    return Definition("through", (N,), (X,), (), (first, second), (Y,))
 
 
 def gather(dtype: DType = f32):
@@ -327,6 +362,16 @@ class Schedule:
         self.program = replace(self.program, stages=(*self.program.stages, stage))
         return stage
 
+    def cache_read_all(self, source: Tensor) -> Stage:
+        """Copy the whole of an input before everything else."""
+        copy = Tensor(f"{source.name}.copy", source.shape, source.dtype)
+        stage = copy_stage(copy, source)
+        box = [(ZERO, extent) for extent in source.shape]
+        body = sequence(copy_nest(stage, box), redirect(self.program.body, source, copy))
+        body = Alloc(copy, (ZERO,) * len(box), source.shape, "global", body)
+        self.program = replace(self.program, body=body, stages=(*self.program.stages, stage))
+        return stage
+
     def accumulate(
         self, target: Tensor, at: Var, scope: str = "local", copy_in: bool = False
     ) -> None:
@@ -450,4 +495,14 @@ def box_of(stmt: Stmt, target: Tensor, *, write: bool) -> list[tuple[Affine, Aff
     return [(a, b - a + 1) for a, b in zip(low, high, strict=True)]
 
 
-__all__ = ["Schedule", "depends_on", "naive"]
+def directly_nested(stmt: Stmt, outer: Var, inner: Var) -> bool:
+    """Whether the loop ``inner`` is all that the loop ``outer`` holds."""
+    from tensorlang.ir.walk import iterate
+
+    return any(
+        isinstance(node, For)
+        and node.variable is outer
+        and isinstance(node.body, For)
+        and node.body.variable is inner
+        for node in iterate(stmt)
+    )

@@ -12,6 +12,8 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import Program
+from tensorlang.ir.verify import verify_lowered
+from tensorlang.lower.check import check_same_instances
 from tensorlang.lower.pipeline import lowering_steps
 from tensorlang.schedule.place_inits import place_inits
 
@@ -51,12 +53,17 @@ def check_every_pass(program: Program, *sizes: int, steps=None, inputs=None) -> 
     inputs = random_inputs(program, given) if inputs is None else inputs
     expected = run_state(place_inits(program), program, inputs, given)
     state: Program | LoweredProgram = program
+    before: Program | LoweredProgram = place_inits(program)
     for name, state in steps or lowering_steps(program):
         try:
+            if isinstance(before, Program) and isinstance(state, Program):
+                check_same_instances(before, state, given)
+            before = state
             found = run_state(state, program, inputs, given)
         except Exception as error:
             raise AssertionError(f"after {name} with sizes {sizes}: {error}") from error
         for a, b in zip(expected, found, strict=True):
             np.testing.assert_array_equal(a, b, err_msg=f"after {name} with sizes {sizes}")
     assert isinstance(state, LoweredProgram)
+    verify_lowered(state)
     return state

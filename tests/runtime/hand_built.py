@@ -1,6 +1,6 @@
 """Definitions built by hand, for tests that need no tracing."""
 
-from tensorlang.dtypes import f32, f64, i64
+from tensorlang.dtypes import f32, f64
 from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Axis, Combiner, Definition, Scalar, Stage, Tensor
 from tensorlang.ir.expr import Call, Const, Load, Placeholder, ScalarRef
@@ -46,20 +46,3 @@ def scale(dtype=f32, scalar_dtype=f64, rank=1, **fields) -> Definition:
     )
     fields = {"parameters": ("alpha", "X"), **fields}
     return Definition("scale", sizes, (x,), (alpha,), (stage,), (y,), **fields)
-
-
-def argmax(dtype=f32) -> Definition:
-    """The position of the greatest element of each row."""
-    m, n = Var("M"), Var("N")
-    x = Tensor("X", (affine(m), affine(n)), dtype)
-    value, index = Tensor("top.value", (affine(m),), dtype), Tensor("top", (affine(m),), i64)
-    i, j = Var("i"), Var("j")
-    combiner = Combiner("argmax", (), (), (), ())
-    stage = Stage(
-        (value, index),
-        (Axis(i, affine(m)),),
-        (Load(x, (affine(i), affine(j))), Const(0, i64)),
-        (Axis(j, affine(n)),),
-        combiner,
-    )
-    return Definition("top", (m, n), (x,), (), (stage,), (index,), parameters=("X",))
