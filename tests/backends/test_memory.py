@@ -151,6 +151,25 @@ def test_lazy_branches_do_not_load(target: str, lanes: int) -> None:
         np.testing.assert_array_equal(outcome.outputs[0], run_lowered(made, [values], [], (n,))[0])
 
 
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_a_branch_may_use_what_its_condition_loaded(lanes: int) -> None:
+    """``where(x > 0, x, 0)`` is a plain selection, whether or not the nodes are shared."""
+    x, y = buffer("X", f32, 24), buffer("Y", f32, 24)
+
+    def body(i: Affine) -> object:
+        positive = Call("gt", (load(x, i), Const(0.0, f32)), bool_)
+        inner = Select(positive, load(x, i), call("neg", load(x, i)), f32)
+        return store(y, i, Select(positive, inner, Const(0.0, f32), f32))
+
+    made = program(lanes_over(affine(24), lanes, body, mask=False), (), (x,), (y,))
+    kernel = Kernel(made, AVX2)
+    assert kernel.artefact.llvm.count("load <8 x float>") == (1 if lanes == 8 else 0)
+    assert "phi float" not in kernel.artefact.llvm
+    assert "masked" not in kernel.artefact.llvm
+    values = counting(24) - 10
+    np.testing.assert_array_equal(kernel([values]).outputs[0], np.maximum(values, 0))
+
+
 def test_nested_masks_and_otherwise() -> None:
     size = Var("N")
     x, y = buffer("X", f32, size), buffer("Y", f32, size)
