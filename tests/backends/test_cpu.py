@@ -8,13 +8,16 @@ import numpy as np
 import pytest
 
 from tensorlang.backends.base import backend_for, backend_names
+from tensorlang.backends.cpu import compile_lowered
 from tensorlang.backends.cpu import load as load_artefact
-from tensorlang.dtypes import f32
+from tensorlang.backends.llvm.maths import FUNCTIONS
+from tensorlang.dtypes import bool_, f32
 from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine, Var, affine
-from tensorlang.ir.expr import Const
+from tensorlang.ir.expr import Call, Const, Select
 from tensorlang.ir.lowered import Allocate, LoweredProgram
 from tensorlang.targets.cpu import host_target
+from tensorlang.targets.llvm import llvm_binding
 from tests.backends.harness import AVX2, BASELINE, Kernel, compiled
 from tests.backends.programs import buffer, call, lanes_over, load, loop, program, store
 
@@ -127,3 +130,52 @@ def test_registry() -> None:
         f"{', '.join(sorted(backend_names()))}.\n"
         'Other packages can add one through the entry point group "tensorlang.backends".'
     )
+
+
+def test_long_chains_do_not_recurse() -> None:
+    size = Var("N")
+    x, y = buffer("X", f32, size), buffer("Y", f32, size)
+
+    def body(i: Affine) -> object:
+        value = load(x, i)
+        for number in range(1500):
+            value = call("add", value, Const(float(number % 2), f32))
+        for _ in range(300):
+            value = Select(Call("gt", (value, Const(1e6, f32)), bool_), Const(0.0, f32), value, f32)
+        return store(y, i, value)
+
+    values = np.arange(9, dtype=np.float32)
+    made = program(lanes_over(size, 8, body), (size,), (x,), (y,))
+    np.testing.assert_array_equal(Kernel(made)([values], (9,)).outputs[0], values + 750)
+
+
+def test_code_for_another_architecture() -> None:
+    """Nothing is x86's own: the same IR compiles for AArch64, with its fused multiply-add."""
+    binding = llvm_binding()
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+    target = dataclasses.replace(
+        host_target(),
+        text="cpu -mcpu=cortex-a76",
+        cpu="cortex-a76",
+        features="",
+        triple="aarch64-unknown-linux-gnu",
+        vector_bits=128,
+        vector_registers=32,
+    )
+    artefact = compile_lowered(axpy(4), target)
+    assert "fmla\tv" in artefact.assembly
+    names = sorted({*FUNCTIONS} - {"pow", "atan2"})
+    size = Var("N")
+    x, y = buffer("X", f32, size), buffer("Y", f32, size)
+
+    def body(i: Affine) -> object:
+        value = load(x, i)
+        for name in names:
+            value = call("maximum", call(name, value), value)
+        return store(y, i, value)
+
+    made = program(lanes_over(size, 4, body), (size,), (x,), (y,))
+    assembly = compile_lowered(made, target).assembly
+    assert "fmax\tv" in assembly
+    assert "bl\texpf" not in assembly

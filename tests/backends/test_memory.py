@@ -107,6 +107,23 @@ def test_broadcast_load_needs_an_active_lane(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+def test_broadcast_load_in_a_branch_that_no_lane_takes(target: str) -> None:
+    size = Var("N")
+    x, y = buffer("X", f32, size), buffer("Y", f32, affine(size) * 8)
+    outer, lane = Var("o"), Var("i")
+    place = affine(outer) * 8 + lane
+    before = Call("lt", (IndexValue(place, i64), IndexValue(affine(size), i64)), bool_)
+    far = affine(outer) * size  # in the page after the array, but for the first
+    value = Select(before, load(x, far), Const(-1.0, f32), f32)
+    body = loop(outer, size, loop(lane, 8, store(y, place, value), "vectorized"))
+    kernel = Kernel(program(body, (size,), (x,), (y,)), target)
+    for n in (0, 1, 5, 8):  # only the first vector has elements before N
+        want = np.full(8 * n, -1, np.float32)
+        want[:n] = 1
+        np.testing.assert_array_equal(kernel([counting(n)], (n,)).outputs[0], want)
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("lanes", [1, 8])
 def test_lazy_branches_do_not_load(target: str, lanes: int) -> None:
     """A previous element, a padded window, and a lane-invariant guard."""
@@ -134,6 +151,25 @@ def test_lazy_branches_do_not_load(target: str, lanes: int) -> None:
         np.testing.assert_array_equal(outcome.outputs[0], run_lowered(made, [values], [], (n,))[0])
 
 
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_a_branch_may_use_what_its_condition_loaded(lanes: int) -> None:
+    """``where(x > 0, x, 0)`` is a plain selection, whether or not the nodes are shared."""
+    x, y = buffer("X", f32, 24), buffer("Y", f32, 24)
+
+    def body(i: Affine) -> object:
+        positive = Call("gt", (load(x, i), Const(0.0, f32)), bool_)
+        inner = Select(positive, load(x, i), call("neg", load(x, i)), f32)
+        return store(y, i, Select(positive, inner, Const(0.0, f32), f32))
+
+    made = program(lanes_over(affine(24), lanes, body, mask=False), (), (x,), (y,))
+    kernel = Kernel(made, AVX2)
+    assert kernel.artefact.llvm.count("load <8 x float>") == (1 if lanes == 8 else 0)
+    assert "phi float" not in kernel.artefact.llvm
+    assert "masked" not in kernel.artefact.llvm
+    values = counting(24) - 10
+    np.testing.assert_array_equal(kernel([values]).outputs[0], np.maximum(values, 0))
+
+
 def test_nested_masks_and_otherwise() -> None:
     size = Var("N")
     x, y = buffer("X", f32, size), buffer("Y", f32, size)
@@ -157,7 +193,8 @@ def test_conditions_with_other_strides_and_bounds() -> None:
     def body(i: Affine) -> object:
         conditions = [
             (i * 3 - 10,), (affine(size) * 2 - i * 5,), (minimum(i, affine(size) - i) - 2,),
-            (i * i - 30,), (affine(size) * (2**40) - i,), (i - 2**45,),
+            (i * i - 30,), (affine(size) * (2**40) - i,), (i - 2**45,), (3 - 2**40 - i,),
+            (i + 2**40 - 3,),
         ]  # fmt: skip
         value = zero
         for number, condition in enumerate(conditions):
@@ -258,6 +295,16 @@ def test_data_dependent_addresses_see_earlier_stores() -> None:
     )
     outputs = run(program(stmts, (), (x,), (y, table)), [counting(8, np.int64)])
     np.testing.assert_array_equal(outputs[0], [0, 0, 3, 0, 0, 6, 0, 0])
+
+
+def test_condition_on_data_that_its_branch_changes() -> None:
+    table, y = buffer("T", i64, 1), buffer("Y", i64, 2)
+    current = FlatLoad(table, affine(0))
+    position = affine(value_atom(current))
+    branch = seq(store(table, 0, Const(7, i64)), store(y, 1, current))
+    stmts = seq(store(table, 0, Const(3, i64)), store(y, 0, current), If((position - 3,), branch))
+    outputs = run(program(stmts, (), (), (y, table)), [])
+    np.testing.assert_array_equal(outputs[0], [3, 7])
 
 
 @pytest.mark.parametrize("target", TARGETS)
