@@ -71,15 +71,11 @@ def _union_box(
 
 
 def _clipped(found: Interval | None, whole: Interval) -> Interval:
-    """Use what the tensor's own bounds say where it is plain, so that full boxes stay full."""
+    """Return the whole axis where it is plainly covered; else the range, whose size is fixed."""
     if found is None:
         return whole
-    low, high = found
-    if is_nonnegative(-low) and low != ZERO:
-        low = ZERO
-    if is_nonnegative(high - whole[1]):
-        high = whole[1]
-    return low, high
+    covers = is_nonnegative(-found[0]) and is_nonnegative(found[1] - whole[1])
+    return whole if covers else found
 
 
 def _hull(left: Interval | None, right: Interval, whole: Interval) -> Interval:

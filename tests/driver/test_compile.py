@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tensorlang.schedule.entry import schedule
 
 import tensorlang as tl
 from tensorlang.driver import SpecializingFunction, compile
 from tensorlang.runtime.callable import CompiledFunction
+from tensorlang.schedule.entry import schedule
 
 M, N, K = tl.dims("M N K")
 

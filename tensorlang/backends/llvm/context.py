@@ -17,8 +17,12 @@ from tensorlang.backends.llvm.types import I64, Value, constant
 from tensorlang.backends.llvm.writer import FunctionWriter, ModuleWriter
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Scalar
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Buffer
 from tensorlang.targets.cpu import CpuTarget
+
+OWN_ALIGNMENT = 64
+"""In bytes, of all storage that a program allocates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The lanes in which a statement runs; ``nonempty`` when there is one for certain."""
+    """The lanes in which a statement runs; ``nonempty`` when there is one for certain.
+
+    ``outer`` is the mask that this one restricts: what was loaded under it serves here too.
+    """
 
     value: Value
     nonempty: bool
+    outer: Mask | None = None
 
 
 class Memo:
@@ -69,7 +77,11 @@ class Memo:
 
 @dataclass(slots=True)
 class Options:
-    """What holds for the whole module."""
+    """What holds for the whole module.
+
+    ``owned`` are the buffers that the program allocates, and so aligns; ``reading`` tells of
+    expressions, by identity, whether they load.
+    """
 
     name: str
     target: CpuTarget
@@ -78,6 +90,8 @@ class Options:
     inputs: frozenset[Buffer]
     uses_status: bool = False
     parallel_loops: int = 0
+    owned: set[Buffer] = field(default_factory=set[Buffer])
+    reading: dict[int, tuple[Expr, bool]] = field(default_factory=dict[int, tuple[Expr, bool]])
 
     @property
     def attributes(self) -> str:

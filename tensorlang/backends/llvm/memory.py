@@ -14,7 +14,7 @@ registers: loads read every lane, and stores blend with what is there.
 
 from __future__ import annotations
 
-from tensorlang.backends.llvm.context import Context
+from tensorlang.backends.llvm.context import OWN_ALIGNMENT, Context
 from tensorlang.backends.llvm.conversions import from_memory, passthrough, to_memory
 from tensorlang.backends.llvm.indices import (
     constant_bounds,
@@ -73,7 +73,9 @@ def _load_uniform(context: Context, buffer: Buffer, offset: Affine) -> Value:
     type = memory_type(buffer.dtype)
 
     def load() -> Value:
-        return _load(context, _address(context, buffer, offset), type, _alignment(buffer, offset))
+        return _load(
+            context, _address(context, buffer, offset), type, _alignment(context, buffer, offset)
+        )
 
     mask = context.mask
     if mask is None or mask.nonempty or _is_inside(context, buffer, offset, 0):
@@ -85,7 +87,7 @@ def _load_uniform(context: Context, buffer: Buffer, offset: Affine) -> Value:
 def _store_uniform(context: Context, buffer: Buffer, offset: Affine, value: Value) -> None:
     builder, mask, lanes = context.builder, context.mask, context.lanes
     address = _address(context, buffer, offset, inbounds=mask is None)
-    alignment = _alignment(buffer, offset)
+    alignment = _alignment(context, buffer, offset)
     if mask is None or (mask.nonempty and value.type.lanes == 1):
         last = builder.extract(value, lanes - 1) if value.type.lanes > 1 else value
         context.writer.line(f"store {last.text}, {address.text}, align {alignment}")
@@ -136,7 +138,7 @@ def _store_strided(
             return
     if stride not in (1, -1):
         addresses = _addresses_of_steps(context, buffer, start, stride)
-        _emit_scatter(context, value, addresses, _alignment(buffer, offset))
+        _emit_scatter(context, value, addresses, _alignment(context, buffer, offset))
         return
     selected = None if mask is None else mask.value
     if stride == -1:
@@ -148,7 +150,7 @@ def _store_strided(
 
 def _load_vector(context: Context, buffer: Buffer, start: Affine, mask: Value | None) -> Value:
     type = memory_type(buffer.dtype, context.lanes)
-    alignment = _alignment(buffer, start)
+    alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
         return _load(context, address, type, alignment)
@@ -164,7 +166,7 @@ def _load_vector(context: Context, buffer: Buffer, start: Affine, mask: Value | 
 def _store_vector(
     context: Context, buffer: Buffer, start: Affine, value: Value, mask: Value | None
 ) -> None:
-    alignment = _alignment(buffer, start)
+    alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
         context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
@@ -191,7 +193,7 @@ def _load_lane_by_lane(context: Context, buffer: Buffer, start: Affine, stride: 
     for lane in range(context.lanes):
         offset = start + stride * lane
         address = _address(context, buffer, offset)
-        element = _load(context, address, scalar, _alignment(buffer, offset))
+        element = _load(context, address, scalar, _alignment(context, buffer, offset))
         result = context.writer.emit(
             f"insertelement {result.text}, {element.text}, i64 {lane}", type
         )
@@ -205,7 +207,7 @@ def _store_lane_by_lane(
         offset = start + stride * lane
         element = context.builder.extract(value, lane)
         address = _address(context, buffer, offset)
-        alignment = _alignment(buffer, offset)
+        alignment = _alignment(context, buffer, offset)
         context.writer.line(f"store {element.text}, {address.text}, align {alignment}")
 
 
@@ -226,7 +228,7 @@ def _emit_gather(context: Context, buffer: Buffer, addresses: Value, form: Affin
     name = f"@llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
     signature = f"{addresses.type.text}, {mask.type.text}, {type.text}"
     context.writer.module.declare(f"{type.text} {name}({signature})")
-    alignment = min(_alignment(buffer, form), type.bits // 8)
+    alignment = min(_alignment(context, buffer, form), type.bits // 8)
     operands = (
         f"{addresses.type.text} align {alignment} {addresses.ref}, {mask.text}, "
         f"{passthrough(buffer.dtype, context.lanes)}"
@@ -236,7 +238,9 @@ def _emit_gather(context: Context, buffer: Buffer, addresses: Value, form: Affin
 
 def _scatter(context: Context, buffer: Buffer, offsets: Value, form: Affine, value: Value) -> None:
     addresses = _addresses(context, buffer, offsets)
-    _emit_scatter(context, value, addresses, min(_alignment(buffer, form), value.type.bits // 8))
+    _emit_scatter(
+        context, value, addresses, min(_alignment(context, buffer, form), value.type.bits // 8)
+    )
 
 
 def _emit_scatter(context: Context, value: Value, addresses: Value, alignment: int) -> None:
@@ -284,8 +288,9 @@ def _load(context: Context, address: Value, type: Type, alignment: int) -> Value
     return context.writer.emit(f"load {type.text}, {address.text}, align {alignment}", type)
 
 
-def _alignment(buffer: Buffer, offset: Affine) -> int:
-    base = buffer.alignment
+def _alignment(context: Context, buffer: Buffer, offset: Affine) -> int:
+    owned = buffer in context.options.owned
+    base = max(buffer.alignment, OWN_ALIGNMENT) if owned else buffer.alignment
     return known_alignment(offset, memory_type(buffer.dtype).bits // 8, base)
 
 
