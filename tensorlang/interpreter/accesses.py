@@ -101,7 +101,7 @@ def read(context: Context, element: Element) -> str:
             f"{has_read}[{element.place}] = -1"
         )
     writer.line(f"{value} = {storage.cells}[{element.place}]")
-    if not storage.is_input:
+    if not storage.is_input and not context.copies:
         site = writer.constant(element.site)
         writer.line(
             f"if {value} is POISON: raise unwritten({site}, {element.values}, {element.index})"

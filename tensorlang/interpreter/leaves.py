@@ -18,7 +18,7 @@ from tensorlang.interpreter.expressions import rounding_to, scalar_cast, write_v
 from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.ir.definition import Combiner
-from tensorlang.ir.expr import Expr
+from tensorlang.ir.expr import Expr, Load
 from tensorlang.ir.lowered import Store
 from tensorlang.ir.program import Compute
 
@@ -36,7 +36,8 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
         ]
         if combiner is None:
             roots = stage.values
-            texts = write_values(context, origin, roots, redirect=compute.redirect)
+            with _copying(context, roots, targets):
+                texts = write_values(context, origin, roots, redirect=compute.redirect)
         elif compute.part == "init":
             roots = combiner.identity
             texts = write_values(context, origin, roots)
@@ -45,6 +46,22 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
             texts = _combined(context, compute, combiner, origin, elements)
         _store(context, elements, roots, texts)
     return targets
+
+
+@contextmanager
+def _copying(
+    context: Context, values: tuple[Expr, ...], targets: list[Storage]
+) -> Generator[None, None, None]:
+    """Let plain copies pass on what was never written: a box may hold more than is computed.
+
+    Who computes with such a value, or leaves it in an output, is found there.
+    """
+    context.copies = all(
+        isinstance(value, Load) and value.dtype is target.dtype
+        for value, target in zip(values, targets, strict=True)
+    )
+    yield
+    context.copies = False
 
 
 def _combined(
@@ -97,7 +114,8 @@ def write_store(context: Context, store: Store) -> list[Storage]:
     values = tuple([context.name(v) for v in context.visible])
     origin = Origin(left, variables, values)
     targets = [_target(context, buffer, left) for buffer, _ in store.targets]
-    texts = write_values(context, origin, store.values)
+    with _copying(context, store.values, targets):
+        texts = write_values(context, origin, store.values)
     elements = [
         locate(context, target, (form_text(offset, context.names),), origin, "writes")
         for target, (_, offset) in zip(targets, store.targets, strict=True)

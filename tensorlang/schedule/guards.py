@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensorlang.ir.affine import Affine, FloorDiv, affine
+from tensorlang.ir.affine import Affine, FloorDiv, affine, substitute
 from tensorlang.ir.interval import Extents, is_nonnegative
 from tensorlang.ir.program import Compute, For, Fused, Seq, Stmt
 from tensorlang.ir.walk import map_children
@@ -41,7 +41,7 @@ def add_guard(body: Stmt, form: Affine, extents: Extents) -> Stmt:
 
     def visit(stmt: Stmt, around: Extents) -> Stmt:
         if isinstance(stmt, Compute):
-            if is_implied(form, stmt.guard, around):
+            if is_implied(form, _lasting_guard(stmt), around):
                 return stmt
             return replace(stmt, guard=(*stmt.guard, form))
         inner = dict(around)
@@ -52,6 +52,16 @@ def add_guard(body: Stmt, form: Affine, extents: Extents) -> Stmt:
         return map_children(stmt, lambda child: visit(child, inner))
 
     return visit(body, extents)
+
+
+def _lasting_guard(compute: Compute) -> tuple[Affine, ...]:
+    """Return the guards that hold for the init of a reduction too: all but its predicate."""
+    predicate = compute.stage.predicate
+    if not predicate:
+        return compute.guard
+    mapping = dict(zip(compute.stage.variables, compute.binding, strict=True))
+    lost = {substitute(form, mapping) for form in predicate}
+    return tuple(form for form in compute.guard if form not in lost)
 
 
 def without_known(body: Stmt, extents: Extents) -> Stmt:

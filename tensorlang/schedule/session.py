@@ -19,7 +19,7 @@ from tensorlang.ir.program import Program, Scope
 from tensorlang.schedule import resolve
 from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.naive import naive_program
-from tensorlang.schedule.primitives.base import Outcome, Primitive
+from tensorlang.schedule.primitives.base import Outcome, Primitive, require_whole_runs
 from tensorlang.schedule.primitives.layout import trace_layout
 from tensorlang.schedule.refusal import Refusal, schedule_error
 from tensorlang.schedule.trace import LayoutText, Step
@@ -135,6 +135,7 @@ class Session:
             )
             primitive.check(before)
             outcome: Outcome = primitive.apply(before)
+            require_whole_runs(outcome.program)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
         self._history.append(outcome.program)

@@ -42,8 +42,10 @@ def expression(random: Random, load: Load, dtype: str, depth: int) -> Value:
         return either(f"tl.where({condition.text}, {a.text}, {b.text})", a, b)
     if random.random() < 0.1:
         return convert(random, expression(random, load, _other(random, dtype), depth - 1), dtype)
-    found = _float(random, load, dtype, depth) if dtype in FLOATS else _integer(
-        random, load, dtype, depth
+    found = (
+        _float(random, load, dtype, depth)
+        if dtype in FLOATS
+        else _integer(random, load, dtype, depth)
     )
     if dtype in FLOATS and found.bound > FLOAT_LIMIT:
         return clipped(found, 8)
@@ -97,7 +99,9 @@ def _other(random: Random, dtype: str) -> str:
 
 def _float(random: Random, load: Load, dtype: str, depth: int) -> Value:
     x = expression(random, load, dtype, depth - 1)
-    match random.choice(["add", "sub", "mul", "div", "extreme", "clip", "smooth", "smooth", "jump"]):
+    match random.choice(
+        ["add", "sub", "mul", "div", "extreme", "clip", "smooth", "smooth", "jump"]
+    ):
         case "add":
             return add(x, expression(random, load, dtype, depth - 1))
         case "sub":

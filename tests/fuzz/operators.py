@@ -413,7 +413,7 @@ class Maker:
         )
 
 
-WELFORD = '''def welford(a, b):
+WELFORD = """def welford(a, b):
     count = a[2] + b[2]
     safe = tl.maximum(count, 1)
     delta = b[0] - a[0]
@@ -421,7 +421,7 @@ WELFORD = '''def welford(a, b):
     return mean, a[1] + b[1] + delta * delta * a[2] * b[2] / safe, count
 
 
-'''
+"""
 
 
 def draw_operator(random: Random) -> Sample:

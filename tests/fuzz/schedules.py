@@ -71,6 +71,7 @@ def _blocked(random: Random, drawn: Drawn) -> None:
     outers: list[Any] = []
     inners: list[Any] = []
     for loop in stage.loops:
+
         def split(loop: Any = loop) -> None:
             outer, inner = s.split(loop, random.choice(FACTORS), random.choice(TAILS))
             outers.append(outer)
@@ -88,7 +89,7 @@ def _blocked(random: Random, drawn: Drawn) -> None:
         take(drawn, kind, lambda loop=loop, kind=kind: _set_kind(drawn, kind, loop))
 
 
-# --- what to draw from -----------------------------------------------------------------------------
+# --- what to draw from ---------------------------------------------------------------------------
 
 
 def _loops(drawn: Drawn) -> list[Any]:
@@ -132,7 +133,7 @@ def _at_or_none(random: Random, drawn: Drawn) -> Any:
     return None if random.random() < 0.15 else _loop(random, drawn)
 
 
-# --- the steps ---------------------------------------------------------------------------------------
+# --- the steps -----------------------------------------------------------------------------------
 
 
 def _split(random: Random, drawn: Drawn) -> None:
@@ -187,9 +188,7 @@ def _unroll(random: Random, drawn: Drawn) -> None:
 
 def _short(random: Random, drawn: Drawn, kind: str) -> None:
     """Choose a kind for a loop of constant extent, if there is one."""
-    constant = [
-        loop for loop in _loops(drawn) if isinstance(loop, For) and loop.extent.is_constant
-    ]
+    constant = [loop for loop in _loops(drawn) if isinstance(loop, For) and loop.extent.is_constant]
     if constant and random.random() < 0.95:
         _set_kind(drawn, kind, Loop(drawn.schedule, handle_of(random.choice(constant))))
     else:

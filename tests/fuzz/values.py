@@ -58,9 +58,7 @@ def multiply(a: Value, b: Value) -> Value:
     return rounded(f"({a.text} * {b.text})", a.dtype, a.bound * b.bound, error, a.step * b.step)
 
 
-def smooth(
-    text: str, x: Value, bound: float, slope: float = 1.0, operations: float = 4.0
-) -> Value:
+def smooth(text: str, x: Value, bound: float, slope: float = 1.0, operations: float = 4.0) -> Value:
     """Return a function of ``x`` with a known greatest slope, off by a few roundings."""
     error = slope * x.error + operations * 2 * UNIT[x.dtype] * bound
     return Value(text, x.dtype, bound, error, 0.0)

@@ -52,6 +52,26 @@ def require_plain(loop: Loop, step: str) -> For:
     )
 
 
+def require_whole_runs(program: Program) -> None:
+    """Refuse what parts the positions of a fused loop from its pieces, which form one loop."""
+
+    def visit(stmt: Stmt, above: Stmt | None) -> None:
+        if isinstance(stmt, Fused) and stmt.run is not None:
+            chunk = stmt.run.chunk
+            if not (isinstance(above, For) and above.variable is chunk):
+                raise Refusal(
+                    f"{chunk} and {stmt.handle} are the positions and the pieces of one fused "
+                    "loop over symbolic extents, and nothing may part them",
+                    f"a loop around {chunk} or inside {stmt.handle}; or fix the sizes "
+                    "(tl.schedule(op, N=1024)), or split before fusing",
+                    loops=(chunk, stmt.handle),
+                )
+        for child in children_of(stmt):
+            visit(child, stmt)
+
+    visit(program.body, None)
+
+
 def require_serial(loop: Loop, step: str) -> None:
     """Refuse a loop whose kind has been chosen already."""
     if loop.kind != "serial":

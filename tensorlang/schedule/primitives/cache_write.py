@@ -132,7 +132,7 @@ class CacheWrite:
         if any(reduction_depends_on(place, v) for place in places for v in around):
             return True
         if self.stage.is_recurrence:
-            return True
+            return False  # what a scan reads, it has written in the same iteration, or is refused
         parts = {place.compute.part for place in places}
         return "update" in parts and "init" not in parts
 

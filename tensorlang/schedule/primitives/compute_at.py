@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ZERO, Var
+from tensorlang.ir.affine import ZERO, Var, affine
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Seq, Stmt
@@ -114,9 +114,11 @@ class ComputeAt:
         places = [place.inside(self.loop) for place in _below(program, self.loop)]
         read = [tensor for tensor in self.stage.tensors if _is_read(places, tensor)]
         boxes = [reads_box(places, tensor) for tensor in read]
+        whole = tuple((ZERO, axis.extent) for axis in self.stage.axes)
         if any(box != boxes[0] for box in boxes):
-            return tuple((ZERO, axis.extent) for axis in self.stage.axes)
-        return boxes[0]
+            return whole
+        along = _recurrence_axes(self.stage)  # every earlier element of a scan is needed too
+        return tuple(whole[n] if n in along else interval for n, interval in enumerate(boxes[0]))
 
     def _reads_what_is_inside(self, program: Program) -> bool:
         loop = the_loop(program, self.loop)
@@ -130,6 +132,17 @@ def _is_read(places: list[Place], tensor: object) -> bool:
         for place in places
         for load in loads_of(*place.compute.stage.values)
     )
+
+
+def _recurrence_axes(stage: Stage) -> set[int]:
+    """Return the axes along which a stage reads its own earlier elements."""
+    return {
+        n
+        for load in loads_of(*stage.values)
+        if load.tensor in stage.tensors
+        for n, (index, axis) in enumerate(zip(load.indices, stage.axes, strict=True))
+        if index != affine(axis.variable)
+    }
 
 
 def _below(program: Program, handle: Var) -> list[Place]:

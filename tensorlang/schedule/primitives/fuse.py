@@ -9,6 +9,7 @@ Before                      After ``fuse(i, j)`` of fixed N = 8      of symbolic
 
 The instances and their order stay the same, so it is always legal. For symbolic inner extents
 ``i.j // N`` would not be affine: the fused loop then keeps its variables, in lexicographic order.
+So it does when data and reduction loops are fused, since the init runs over the data loops alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from dataclasses import dataclass, replace
 from tensorlang.ir.affine import ONE, Affine, Var, affine, variables_of
 from tensorlang.ir.program import For, Fused, Program, Stmt
 from tensorlang.ir.walk import substitute_in_stmt
+from tensorlang.schedule.legality import reduction_depends_on
 from tensorlang.schedule.primitives.base import (
     Outcome,
     obstacle,
@@ -26,7 +28,7 @@ from tensorlang.schedule.primitives.base import (
     the_loop,
 )
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import replace_loop
+from tensorlang.schedule.tree import places_of, replace_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,8 @@ class Fuse:
             chain.append(current)
             current = current.body
         name = ".".join(loop.variable.name for loop in chain)
-        if all(loop.extent.is_constant and loop.extent.constant > 0 for loop in chain[1:]):
+        fixed = all(loop.extent.is_constant and loop.extent.constant > 0 for loop in chain[1:])
+        if fixed and not _is_mixed(chain):
             fused = _fuse_fixed(chain, Var(name))
         else:
             fused = Fused(
@@ -84,6 +87,17 @@ class Fuse:
         handle = fused.variable if isinstance(fused, For) else fused.handle
         body = replace_loop(program.body, self.loops[0], lambda _: fused)
         return Outcome(replace(program, body=body), (handle,))
+
+
+def _is_mixed(chain: list[For]) -> bool:
+    """Tell whether some loops move a reduction and others its result: the init un-fuses them."""
+    reducing = {
+        loop.variable
+        for loop in chain
+        for place in places_of(chain[-1].body)
+        if reduction_depends_on(place, loop.variable)
+    }
+    return 0 < len(reducing) < len(chain)
 
 
 def _fuse_fixed(chain: list[For], variable: Var) -> For:
