@@ -11,7 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on, substitute, variables_of
+from tensorlang.ir.affine import (
+    ZERO,
+    Affine,
+    Var,
+    affine,
+    depends_on,
+    linear_coefficient,
+    substitute,
+    variables_of,
+)
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import Extents, Interval, bounds, is_nonnegative
@@ -27,8 +36,11 @@ def reads_box(places: Iterable[Place], tensor: Tensor) -> Box:
 
 
 def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
-    """Return the box of ``tensor`` that the statements write."""
-    return _union_box(places, tensor, _write_indices)
+    """Return the box of ``tensor`` that the statements write, beyond the tensor's end perhaps.
+
+    Not clipped: a tile of 32 columns stays one in registers where the tensor ends after 30.
+    """
+    return _union_box(places, tensor, _write_indices, clip=False)
 
 
 def _read_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
@@ -54,6 +66,8 @@ def _union_box(
     places: Iterable[Place],
     tensor: Tensor,
     indices_of: Callable[[Place, Tensor], list[tuple[Affine, ...]]],
+    *,
+    clip: bool = True,
 ) -> Box:
     ranges: list[Interval | None] = [None] * len(tensor.shape)
     for place in places:
@@ -61,7 +75,9 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = _clipped(bounds(index, extents), whole)
+                found = bounds(index, extents)
+                if clip or found is None:
+                    found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
     box: list[Interval] = []
     for axis, interval in enumerate(ranges):
@@ -136,6 +152,37 @@ def written_guard(
         elif said not in forms and not _is_clip(said, stage):
             forms.append(said)
     return tuple(forms), complete
+
+
+def is_filled(place: Place) -> bool:
+    """Tell whether a statement, its guards apart, writes every element of the box it spans.
+
+    So it does when the axes move with loops of their own, each axis without gaps:
+    ``16 * a + b`` with ``b < 16`` fills a range, ``16 * a + b`` with ``b < 8`` or a remainder
+    may not.
+    """
+    compute = place.compute
+    extents = place.extents()
+    seen: set[Var] = set()
+    for index in compute.binding[: len(compute.stage.axes)]:
+        moving = {v for v in variables_of(index) if v in extents}
+        if moving & seen or not _is_dense(index, moving, extents):
+            return False
+        seen |= moving
+    return True
+
+
+def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
+    strides = {v: linear_coefficient(index, v) for v in moving}
+    span = 1
+    for variable, stride in sorted(strides.items(), key=lambda item: abs(item[1] or 0)):
+        extent = extents[variable]
+        if not stride or abs(stride) > span:
+            return False
+        if not extent.is_constant:
+            return variable is max(strides, key=lambda v: abs(strides[v] or 0))
+        span += abs(stride) * (extent.constant - 1)
+    return True
 
 
 def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:

@@ -24,7 +24,7 @@ from tensorlang.ir.affine import Affine, Var, affine, substitute
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.program import Alloc, Program, Scope, Stmt
 from tensorlang.ir.walk import sequence
-from tensorlang.schedule.boxes import Box, writes_box, written_guard
+from tensorlang.schedule.boxes import Box, is_filled, writes_box, written_guard
 from tensorlang.schedule.legality import reduction_depends_on, require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
@@ -137,7 +137,7 @@ class CacheWrite:
         return "update" in parts and "init" not in parts
 
     def _needs_proof(self, program: Program, places: list[Place]) -> bool:
-        if len(places) > 1 or self.stage.is_recurrence:
+        if len(places) > 1 or self.stage.is_recurrence or not is_filled(places[0]):
             return True
         loop = the_loop(program, self.loop)
         around = extents_around(program.body, self.loop) | own_extents(loop)
