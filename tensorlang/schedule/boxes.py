@@ -11,10 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on, substitute, variables_of
+from tensorlang.ir.affine import (
+    ZERO,
+    Affine,
+    Var,
+    affine,
+    depends_on,
+    linear_coefficient,
+    substitute,
+    variables_of,
+)
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import Extents, Interval, bounds, is_nonnegative
+from tensorlang.schedule.guards import tails_of
 from tensorlang.schedule.tree import Place
 
 Box = tuple[Interval, ...]
@@ -29,6 +39,50 @@ def reads_box(places: Iterable[Place], tensor: Tensor) -> Box:
 def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
     """Return the box of ``tensor`` that the statements write."""
     return _union_box(places, tensor, _write_indices)
+
+
+def accesses_box(places: Iterable[Place], tensor: Tensor) -> Box:
+    """Return the box of ``tensor`` that the statements read or write."""
+
+    def indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
+        return _write_indices(place, tensor) + _read_indices(place, tensor)
+
+    return _union_box(places, tensor, indices)
+
+
+def covers_box(place: Place) -> bool:
+    """Tell whether structure shows that the loops write every element of the box they span.
+
+    ``place`` is relative to the loop at which the box was taken. ``6*i.o + i.i`` with ``i.i < 6``
+    does, ``8*i.o + i.i`` leaves holes; ``C[i, i]`` fills no box, as ``i`` moves along two axes.
+    """
+    compute, inside = place.compute, place.extents()
+    used: set[Var] = set()
+    for index in compute.binding[: len(compute.stage.axes)]:
+        moving = {v for v in variables_of(index) if v in inside}
+        if not moving.isdisjoint(used) or not _is_dense(index, moving, inside):
+            return False
+        used |= moving
+    return True
+
+
+def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
+    """Tell whether ``index`` takes every value between its least and its greatest."""
+    steps: list[tuple[int, Var]] = []
+    for variable in moving:
+        step = linear_coefficient(index, variable)
+        if step is None or not variables_of(extents[variable]).isdisjoint(moving):
+            return False
+        steps.append((abs(step), variable))
+    reach = 0
+    known = True
+    for step, variable in sorted(steps, key=lambda pair: pair[0]):
+        if step > 1 and (not known or step > reach + 1):
+            return False
+        extent = extents[variable]
+        known = known and extent.is_constant
+        reach += step * max(0, extent.constant - 1)
+    return True
 
 
 def _read_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
@@ -127,7 +181,7 @@ def written_guard(
     reduction = compute.binding[len(compute.stage.axes) :]
     reduction_variables = {v for form in reduction for v in variables_of(form) if v in inside}
     complete = True
-    for form in compute.guard:
+    for form in tails_of(compute):
         moving = {v for v in variables_of(form) if v in inside}
         if moving & reduction_variables:
             continue
@@ -135,7 +189,7 @@ def written_guard(
             forms.append(form)
             continue
         said = _over_axes(form, place, stage, moving)
-        if said is None:
+        if said is None or depends_on(said, set(inside)):
             complete = False
         elif said not in forms and not _is_clip(said, stage):
             forms.append(said)
