@@ -25,6 +25,7 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import (
     Outcome,
     extents_around,
+    require_no_pieces,
     require_serial,
     the_loop,
 )
@@ -54,6 +55,7 @@ class Split:
         if self.tail not in TAILS:
             raise Refusal(f"there is no tail {self.tail!r}", f"one of {', '.join(TAILS)}")
         require_serial(loop, "split")
+        require_no_pieces(loop, "split")
         if isinstance(loop, Fused):
             if loop.run is not None:
                 raise Refusal(
