@@ -58,10 +58,16 @@ WEIGHTS = {
 }  # fmt: skip
 
 
+MOVES = ("compute_at", "reverse_compute_at", "compute_inline", "rfactor")
+
+
 def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = ()) -> Call | None:
     """Return a step; None where the drawn primitive has nothing to be applied to."""
     names = names or tuple(WEIGHTS)
-    name = random.choices(names, [WEIGHTS[n] for n in names])[0]
+    weights = [WEIGHTS[name] for name in names]
+    if len(schedule.trace) < 3 and len(schedule.stages) > 1:  # before the loops are scheduled
+        weights = [weight * (5 if name in MOVES else 1) for name, weight in zip(names, weights)]
+    name = random.choices(names, weights)[0]
     loops = list(resolve.loop_paths(schedule.program))
     stages = list(resolve.stage_labels(schedule.program))
     if not loops:
