@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ONE, Affine, Var, affine
+from tensorlang.ir.affine import ONE, Affine, Var, affine, variables_of
 from tensorlang.ir.definition import Condition
 from tensorlang.ir.program import For, Fused, Program, Run, Stmt, Tail
 from tensorlang.ir.walk import substitute_in_stmt
@@ -70,6 +70,14 @@ class Split:
                     loops=(self.loop,),
                 )
             return
+        changing = variables_of(loop.extent) - set(program.definition.sizes)
+        if self.tail == "exact" and changing:
+            raise Refusal(
+                f"the extent {loop.extent} of {self.loop} changes with "
+                f"{', '.join(sorted(map(str, changing)))}, and no call can check what it is",
+                'another tail: "auto" guards the last block',
+                loops=(self.loop,),
+            )
         if self.tail == "exact" and loop.extent.is_constant and loop.extent.constant % self.factor:
             raise Refusal(
                 f"{self.factor} does not divide the extent {loop.extent} of {self.loop}",
