@@ -67,7 +67,6 @@ class Context:
     masks: list[str] = field(default_factory=list[str])
     visible: list[Var] = field(default_factory=list[Var])
     pending: str | None = None
-    copies: bool = False  # whether the statement only moves what it reads, written or not
 
     def name(self, variable: Var) -> str:
         """Return the Python name of a variable, a new one at first."""

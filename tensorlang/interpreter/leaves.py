@@ -17,9 +17,10 @@ from tensorlang.interpreter.context import Context, Place, Storage
 from tensorlang.interpreter.expressions import rounding_to, scalar_cast, write_values
 from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.forms import condition_text, form_text
+from tensorlang.ir.affine import Affine
 from tensorlang.ir.definition import Combiner
-from tensorlang.ir.expr import Expr, Load
-from tensorlang.ir.lowered import Store
+from tensorlang.ir.expr import Expr, Load, index_values
+from tensorlang.ir.lowered import FlatLoad, Store
 from tensorlang.ir.program import Compute
 
 
@@ -34,10 +35,13 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
         elements = [
             locate(context, target, origin.values[:rank], origin, "writes") for target in targets
         ]
+        load = stage.values[0]
+        if stage.copies is not None and isinstance(load, Load):
+            _move(context, compute.redirect(load.tensor), load.indices, origin, elements[0])
+            return targets
         if combiner is None:
             roots = stage.values
-            with _copying(context, roots, targets):
-                texts = write_values(context, origin, roots, redirect=compute.redirect)
+            texts = write_values(context, origin, roots, redirect=compute.redirect)
         elif compute.part == "init":
             roots = combiner.identity
             texts = write_values(context, origin, roots)
@@ -48,20 +52,17 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
     return targets
 
 
-@contextmanager
-def _copying(
-    context: Context, values: tuple[Expr, ...], targets: list[Storage]
-) -> Generator[None, None, None]:
-    """Let plain copies pass on what was never written: a box may hold more than is computed.
-
-    Who computes with such a value, or leaves it in an output, is found there.
-    """
-    context.copies = all(
-        isinstance(value, Load) and value.dtype is target.dtype
-        for value, target in zip(values, targets, strict=True)
-    )
-    yield
-    context.copies = False
+def _move(
+    context: Context, source: Place, indices: tuple[Affine, ...], origin: Origin, target: Element
+) -> None:
+    """Write a copy of an element as it lies in memory, written or not."""
+    storage = context.storages.get(source)
+    if storage is None:
+        raise InterpreterError(f"{origin.statement} reads {source}, which has no storage")
+    texts = tuple([form_text(index, context.names) for index in indices])
+    value = read(context, locate(context, storage, texts, origin, "reads"), moves=True)
+    claim(context, target)
+    commit(context, [(target, value)])
 
 
 def _combined(
@@ -114,8 +115,17 @@ def write_store(context: Context, store: Store) -> list[Storage]:
     values = tuple([context.name(v) for v in context.visible])
     origin = Origin(left, variables, values)
     targets = [_target(context, buffer, left) for buffer, _ in store.targets]
-    with _copying(context, store.values, targets):
-        texts = write_values(context, origin, store.values)
+    match store:
+        case Store(targets=((buffer, offset),), values=(FlatLoad(checks=()) as load,)) if (
+            load.dtype is buffer.dtype and not index_values(load)
+        ):
+            place = (form_text(offset, context.names),)
+            element = locate(context, targets[0], place, origin, "writes")
+            _move(context, load.buffer, (load.offset,), origin, element)
+            return targets
+        case _:
+            pass
+    texts = write_values(context, origin, store.values)
     elements = [
         locate(context, target, (form_text(offset, context.names),), origin, "writes")
         for target, (_, offset) in zip(targets, store.targets, strict=True)

@@ -19,7 +19,7 @@ from tensorlang.ir.program import Program, Scope
 from tensorlang.schedule import resolve
 from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.naive import naive_program
-from tensorlang.schedule.primitives.base import Outcome, Primitive, require_whole_runs
+from tensorlang.schedule.primitives.base import Outcome, Primitive
 from tensorlang.schedule.primitives.layout import trace_layout
 from tensorlang.schedule.refusal import Refusal, schedule_error
 from tensorlang.schedule.trace import LayoutText, Step
@@ -135,7 +135,6 @@ class Session:
             )
             primitive.check(before)
             outcome: Outcome = primitive.apply(before)
-            require_whole_runs(outcome.program)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
         self._history.append(outcome.program)
@@ -245,7 +244,7 @@ class Session:
                 names = {variable.name: variable for variable in variables}
                 return variables, tuple(parse_affine(text, names) for text in layout_map.indices)
             return trace_layout(len(tensor.shape), layout_map)
-        except (ParseError, TypeError, ZeroDivisionError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise Refusal(
                 f"the layout map does not work: {error}",
                 "a function of positions, such as lambda k, n: (n // 16, k, n % 16)",

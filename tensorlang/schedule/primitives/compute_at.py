@@ -28,9 +28,9 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
-    enclosing_loops,
     extents_around,
     own_extents,
+    require_room,
     the_loop,
 )
 from tensorlang.schedule.refusal import Refusal
@@ -57,13 +57,7 @@ class ComputeAt:
         """Refuse outputs, scheduled stages, and loops that do not hold every consumer."""
         loop = the_loop(program, self.loop)
         require_movable(program, self.stage, "compute_at")
-        for around in (*enclosing_loops(program.body, self.loop), loop):
-            if around.kind == "vectorized":
-                raise Refusal(
-                    f"{self.stage.name} would be computed once a lane of {handle_of(around)}",
-                    "compute it at a loop around the vectorized one",
-                    loops=(self.loop,),
-                )
+        require_room(program, self.loop, "compute_at")
         inside = {id(place.compute) for place in places_of(loop.body)}
         consumers = consumers_of(program, self.stage)
         if not consumers:
@@ -117,13 +111,27 @@ class ComputeAt:
         whole = tuple((ZERO, axis.extent) for axis in self.stage.axes)
         if any(box != boxes[0] for box in boxes):
             return whole
-        along = _recurrence_axes(self.stage)  # every earlier element of a scan is needed too
-        return tuple(whole[n] if n in along else interval for n, interval in enumerate(boxes[0]))
+        runs_along = recurrence_axes(self.stage)
+        return tuple(
+            everything if position in runs_along else needed
+            for position, (everything, needed) in enumerate(zip(whole, boxes[0], strict=True))
+        )
 
     def _reads_what_is_inside(self, program: Program) -> bool:
         loop = the_loop(program, self.loop)
         allocated = {id(stmt.tensor) for stmt in iterate(loop.body) if isinstance(stmt, Alloc)}
         return any(id(load.tensor) in allocated for load in loads_of(*self.stage.values))
+
+
+def recurrence_axes(stage: Stage) -> set[int]:
+    """Return the axes along which a recurrence reads other elements of its own."""
+    return {
+        position
+        for load in loads_of(*stage.values)
+        if load.tensor in stage.tensors
+        for position, axis in enumerate(stage.axes)
+        if load.indices[position] != affine(axis.variable)
+    }
 
 
 def _is_read(places: list[Place], tensor: object) -> bool:
@@ -132,17 +140,6 @@ def _is_read(places: list[Place], tensor: object) -> bool:
         for place in places
         for load in loads_of(*place.compute.stage.values)
     )
-
-
-def _recurrence_axes(stage: Stage) -> set[int]:
-    """Return the axes along which a stage reads its own earlier elements."""
-    return {
-        n
-        for load in loads_of(*stage.values)
-        if load.tensor in stage.tensors
-        for n, (index, axis) in enumerate(zip(load.indices, stage.axes, strict=True))
-        if index != affine(axis.variable)
-    }
 
 
 def _below(program: Program, handle: Var) -> list[Place]:
