@@ -16,7 +16,7 @@ import tensorlang as tl
 from tensorlang.interpreter.run import run_program
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.schedule.place_inits import place_inits
-from tests.fuzz.arrays import draw_arguments, draw_sizes
+from tests.fuzz.arrays import draw_arguments, draw_placements, draw_sizes
 from tests.fuzz.compare import disagreement
 from tests.fuzz.operators import Sample, draw_operator
 from tests.fuzz.schedules import draw_schedule
@@ -71,14 +71,26 @@ def run_case(seed: int, sizes_a_case: int = SIZES_A_CASE) -> Account:
         account.faults.append(Fault("proof", f"{type(error).__name__}: {error}"))
         return account
     try:
-        compiled = tl.compile(schedule, verify=False)  # proved above
+        level = random.choice([0, 1, 1, 3])
+        compiled: Any = tl.compile(schedule, verify=False, opt_level=level)  # proved above
+        default: Any = None
+        if random.random() < 0.5:
+            default = tl.compile(sample.operator, opt_level=1)
     except Exception:
         account.faults.append(Fault("compile", traceback.format_exc()))
-        compiled = None
+        return account
+    placements = draw_placements(random, sample)
     for _ in range(sizes_a_case):
         sizes = _small_sizes(random, sample)
-        arguments, _ = draw_arguments(random, sample, sizes)
-        _check_call(account, sample, schedule, compiled, sizes, arguments)
+        arguments = draw_arguments(random, sample, sizes, placements)
+        _check_call(
+            account,
+            sample,
+            schedule,
+            {"machine code": compiled, "default schedule": default},
+            sizes,
+            arguments,
+        )
     return account
 
 
@@ -109,19 +121,16 @@ def _check_call(
     account: Account,
     sample: Sample,
     schedule: Any,
-    compiled: Any,
+    functions: dict[str, Any],
     sizes: dict[str, int],
     arguments: list[Any],
 ) -> None:
     expected = _outcome(lambda: sample.operator.reference(*arguments))
-    runs = {
-        "interpreter": lambda: interpret(schedule.program, arguments),
-        "machine code": (lambda: compiled(*arguments)) if compiled is not None else None,
-        "default schedule": lambda: sample.operator(*arguments),
-    }
+    runs: dict[str, Any] = {"interpreter": lambda: interpret(schedule.program, arguments)}
+    for name, function in functions.items():
+        if function is not None:
+            runs[name] = lambda function=function: function(*arguments)
     for name, run in runs.items():
-        if run is None:
-            continue
         found = _outcome(run)
         conditions = schedule.program.conditions if name != "default schedule" else ()
         text = _judge(sample, expected, found, bool(conditions))
