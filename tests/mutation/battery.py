@@ -19,8 +19,8 @@ from tensorlang.ir.affine import evaluate
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.lower.pipeline import lower
 from tensorlang.schedule.place_inits import place_inits
+from tests.fuzz.memory import fenced
 from tests.mutation.cases import CASES, Case
-from tests.mutation.memory import fenced
 from tests.mutation.mutate import Mutation, applied
 
 NETS = ("proof", "interpreter", "property test")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import tensorlang as tl
-from tests.mutation.memory import fenced
+from tests.fuzz.memory import fenced
 
 M, N, K = tl.dims("M N K")
 Arrays = list[Any]
