@@ -58,7 +58,7 @@ def test_unknown_steps_are_refused():
 
 def test_every_primitive_that_holds_for_all_sizes_is_drawn():
     from tensorlang.schedule.schedule import STEPS
-    from tensorlang.testing.schedules import STEPS as RANDOM
+    from tensorlang.testing.random_schedules import STEPS as RANDOM
 
     assert set(STEPS) - set(RANDOM) == {"assume", "annotate"}
 
