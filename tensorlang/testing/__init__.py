@@ -10,9 +10,9 @@
         tlt.assert_close(tl.compile(s)(*args), matmul.reference(*args))
 """
 
-from tensorlang.testing.random_arguments import Arguments, arguments
 from tensorlang.testing.battery import check
 from tensorlang.testing.comparison import assert_close
+from tensorlang.testing.random_arguments import Arguments, arguments
 from tensorlang.testing.random_schedules import schedules
 
 __all__ = ["Arguments", "arguments", "assert_close", "check", "schedules"]

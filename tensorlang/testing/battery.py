@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, Phase, given, settings
 import tensorlang as tl
 from tensorlang.lang.compute import Operator
 from tensorlang.schedule.schedule import Schedule
-from tensorlang.testing.random_arguments import Arguments, arguments
 from tensorlang.testing.comparison import assert_close
+from tensorlang.testing.random_arguments import Arguments, arguments
 from tensorlang.testing.random_schedules import schedules
 from tensorlang.testing.sizes import most_terms
 
