@@ -131,7 +131,20 @@ def _definitions(
 
 @lru_cache(maxsize=64)
 def _sizes(definition: Definition) -> list[dict[Var, int]]:
-    return candidate_sizes(definition)
+    """Return the sizes to try; those without an element that an index could name are left out."""
+    limits = [(tensor, _index_limit(definition, tensor)) for tensor in definition.inputs]
+
+    def have_indices(sizes: dict[Var, int]) -> bool:
+        return all(
+            limit is None or evaluate(limit, sizes) > 0 or 0 in _shape(tensor, sizes)
+            for tensor, limit in limits
+        )
+
+    return list(filter(have_indices, candidate_sizes(definition)))
+
+
+def _shape(tensor: Tensor, sizes: Mapping[Var, int]) -> tuple[int, ...]:
+    return tuple([evaluate(extent, sizes) for extent in tensor.shape])
 
 
 def _ordered(
@@ -200,7 +213,7 @@ _FILLS = st.builds(
 def _arrays(
     definition: Definition, tensor: Tensor, sizes: Mapping[Var, int], special: bool
 ) -> st.SearchStrategy[Array]:
-    shape = tuple([evaluate(extent, sizes) for extent in tensor.shape])
+    shape = _shape(tensor, sizes)
     limit = _index_limit(definition, tensor)
 
     def make(fill: _Fill) -> Array:
