@@ -201,12 +201,14 @@ def written_guard(
 
 def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:
     for axis, index in zip(stage.axes, place.compute.binding, strict=False):
-        fixed = {v: ZERO for v in moving}
-        inner = index - substitute(index, fixed)
+        outer = substitute(index, {v: ZERO for v in moving})
+        if depends_on(outer, set(place.extents())):
+            continue  # the index moves with other loops too
+        inner = index - outer
         for sign in (1, -1):
             rest = form - inner * sign
             if not depends_on(rest, moving):
-                return rest + (affine(axis.variable) - substitute(index, fixed)) * sign
+                return rest + (affine(axis.variable) - outer) * sign
     return None
 
 

@@ -120,9 +120,15 @@ class Schedule(Session):
 
     def unroll(self, loop: LoopArgument, factor: int | None = None) -> None:
         """Write out the iterations of a loop; with ``factor``, of the inner part after a split."""
-        if factor is not None:
-            _, loop = self.split(loop, factor)
-        self._take(Step("unroll", (loop,)), lambda: Unroll(self._loop(loop)))
+        if factor is None:
+            self._take(Step("unroll", (loop,)), lambda: Unroll(self._loop(loop)))
+            return
+        _, inner = self.split(loop, factor)
+        try:
+            self._take(Step("unroll", (inner,)), lambda: Unroll(self._loop(inner)))
+        except ScheduleError:
+            self.undo()  # a refused step leaves no half of itself
+            raise
 
     # --- where a stage runs --------------------------------------------------------------------
 
