@@ -77,6 +77,9 @@ def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
         if step is None or not variables_of(extents[variable]).isdisjoint(moving):
             return False
         steps.append((abs(step), variable))
+    rest = substitute(index, dict.fromkeys(moving, ZERO))
+    if moving and bounds(rest, {}) != (rest, rest):
+        return False  # the box is larger than what is written
     reach = 0
     known = True
     for step, variable in sorted(steps, key=lambda pair: pair[0]):
@@ -120,7 +123,7 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = bounds(index, extents)
+                found = _range(index, extents)
                 if clip or found is None:
                     found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
@@ -129,6 +132,15 @@ def _union_box(
         low, high = interval if interval is not None else (ZERO, tensor.shape[axis] - 1)
         box.append((low, high - low + 1))
     return tuple(box)
+
+
+def _range(index: Affine, extents: Extents) -> Interval | None:
+    """Return the bounds of ``index`` over loops; where none of them moves it, itself."""
+    return bounds(index, extents) if depends_on(index, set(extents)) else _fixed(index)
+
+
+def _fixed(index: Affine) -> Interval | None:
+    return None if bounds(index, {}) is None else (index, index)  # None: taken from data
 
 
 def _clipped(found: Interval | None, whole: Interval) -> Interval:

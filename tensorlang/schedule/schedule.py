@@ -120,15 +120,10 @@ class Schedule(Session):
 
     def unroll(self, loop: LoopArgument, factor: int | None = None) -> None:
         """Write out the iterations of a loop; with ``factor``, of the inner part after a split."""
-        if factor is None:
-            self._take(Step("unroll", (loop,)), lambda: Unroll(self._loop(loop)))
-            return
-        _, inner = self.split(loop, factor)
-        try:
-            self._take(Step("unroll", (inner,)), lambda: Unroll(self._loop(inner)))
-        except ScheduleError:
-            self.undo()  # a refused step leaves no half of itself
-            raise
+        self._take(
+            Step("unroll", (loop,), {} if factor is None else {"factor": factor}),
+            lambda: Unroll(self._loop(loop), factor),
+        )
 
     # --- where a stage runs --------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ LAYOUTS = {
     "panels": lambda *p: (p[-1] // 4, *p[:-1], p[-1] % 4),
     "shifted": lambda *p: tuple(x + 1 for x in p),
     "flattened": lambda *p: (sum(p),),
-    "halved": lambda *p: (*p[:-1], p[-1] // 2),
+    "halved": lambda *p: (*p[:-1], p[len(p) - 1] // 2),
     "doubled": lambda *p: (*p[:-1], p[-1] * 2),
 }
 

@@ -22,7 +22,11 @@ from tensorlang.ir.expr import Cast, Expr, Load, children, loads_of
 from tensorlang.ir.program import Compute, Program, Stmt
 from tensorlang.ir.walk import rewrite, rewrite_expr, substitute_in_expr
 from tensorlang.schedule.primitives.base import Outcome
-from tensorlang.schedule.primitives.compute_at import consumers_of, require_movable
+from tensorlang.schedule.primitives.compute_at import (
+    consumers_of,
+    require_movable,
+    require_visible,
+)
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import nest_of, without_alloc, without_stmt
 
@@ -55,6 +59,8 @@ class ComputeInline:
                     "inline before cache_read",
                     compute=place.compute,
                 )
+
+            require_visible(program, self.stage, place.ancestors, "compute_inline")
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the stage substituted into its readers."""
