@@ -11,14 +11,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from schedule_operators import Case, arrays_for
 
 import tensorlang as tl
 from tensorlang.interpreter.run import run_program
+from tensorlang.ir.affine import evaluate
 from tensorlang.ir.program import Program
 from tensorlang.ir.verify import verify_scheduled
 from tensorlang.lang.reference import evaluate_definition
 from tensorlang.schedule.place_inits import place_inits
+from tests.schedule.operators import Case, arrays_for
 
 Sizes = Mapping[str, int]
 
@@ -72,19 +73,16 @@ def sizes_of(case: Case, schedule: tl.Schedule, values: Iterable[int]) -> list[d
     ]
 
 
-def meets_conditions(schedule: tl.Schedule, sizes: Sizes) -> bool:
+def meets_conditions(program: Program, sizes: Sizes) -> bool:
     """Tell whether sizes meet the definition's conditions and those that steps have added."""
-    from tensorlang.ir.affine import evaluate
-
-    values = {size: sizes[size.name] for size in schedule.definition.sizes}
-    for condition in schedule.definition.conditions + schedule.program.conditions:
+    definition = program.definition
+    values = {size: sizes[size.name] for size in definition.sizes}
+    for condition in definition.conditions + program.conditions:
         value = evaluate(condition.form, values)
         if value < 0 or (condition.equality and value):
             return False
     return all(
-        evaluate(axis.extent, values) >= 0
-        for stage in schedule.definition.stages
-        for axis in stage.all_axes
+        evaluate(axis.extent, values) >= 0 for stage in definition.stages for axis in stage.all_axes
     )
 
 
@@ -97,7 +95,7 @@ def check(
     assert schedule.verify().ok
     for entry in sizes:
         for values in [entry] if isinstance(entry, Mapping) else sizes_of(case, schedule, [entry]):
-            if meets_conditions(schedule, values):
+            if meets_conditions(schedule.program, values):
                 agrees(case, schedule.program, values)
 
 
@@ -117,7 +115,9 @@ def refused(schedule: tl.Schedule, step: Callable[[], object], text: str) -> Non
     with pytest.raises(tl.ScheduleError) as caught:
         step()
     found = str(caught.value)
-    assert re.search(rf"^  at {re.escape(step.__code__.co_filename)}:\d+", found, re.MULTILINE), found
+    assert re.search(rf"^  at {re.escape(step.__code__.co_filename)}:\d+", found, re.MULTILINE), (
+        found
+    )
     found = re.sub(r"^  at .*$", "  AT", found, flags=re.MULTILINE)
     assert found.strip() == text.strip()
     assert schedule.program is before
