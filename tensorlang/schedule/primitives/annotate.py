@@ -27,7 +27,8 @@ class Annotate:
 
     def check(self, program: Program) -> None:
         """Refuse hints that are neither numbers nor strings."""
-        for key, value in self.hints:
+        hints: tuple[tuple[str, object], ...] = self.hints  # a saved schedule may hold anything
+        for key, value in hints:
             if not isinstance(value, str | int | bool | float):
                 raise Refusal(
                     f"the hint {key} is a {type(value).__name__}",
