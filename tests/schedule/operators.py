@@ -304,5 +304,7 @@ def arrays_for(
         low, high = (0, 2) if tensor.dtype is tl.bool_ else (-3, 4)
         if tensor.name in case.indices:
             low, high = 0, max(1, shapes[case.indices[tensor.name]][0])
-        arrays[tensor] = generator.integers(low, high, shapes[tensor.name]).astype(to_numpy(tensor.dtype))
+        arrays[tensor] = generator.integers(low, high, shapes[tensor.name]).astype(
+            to_numpy(tensor.dtype)
+        )
     return arrays
