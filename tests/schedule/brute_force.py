@@ -17,6 +17,7 @@ import argparse
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -158,10 +159,8 @@ def draw(random: Random) -> tuple[Case, tl.Schedule]:
     for _ in range(random.randint(0, 3)):
         call = random_call(schedule, random)
         if call is not None:
-            try:
+            with suppress(tl.ScheduleError):
                 call.take(schedule)
-            except tl.ScheduleError:
-                pass
     return case, schedule
 
 

@@ -66,7 +66,7 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
     names = names or tuple(WEIGHTS)
     weights = [WEIGHTS[name] for name in names]
     if len(schedule.trace) < 3 and len(schedule.stages) > 1:  # before the loops are scheduled
-        weights = [weight * (5 if name in MOVES else 1) for name, weight in zip(names, weights)]
+        weights = [WEIGHTS[name] * (5 if name in MOVES else 1) for name in names]
     name = random.choices(names, weights)[0]
     loops = list(resolve.loop_paths(schedule.program))
     stages = list(resolve.stage_labels(schedule.program))
