@@ -7,10 +7,10 @@ blocks: what a block computed is forgotten when it ends, for it does not dominat
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.types import I64, Value, constant
@@ -18,7 +18,25 @@ from tensorlang.backends.llvm.writer import FunctionWriter, ModuleWriter
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Scalar
 from tensorlang.ir.lowered import Buffer
-from tensorlang.targets.cpu import CpuTarget
+
+
+class EmissionTarget(Protocol):
+    """What emission asks about a machine, whatever its kind."""
+
+    @property
+    def is_x86(self) -> bool:
+        """Whether minimum and maximum must be built from comparisons."""
+        ...
+
+    @property
+    def vector_bits(self) -> int:
+        """The bits of a vector register."""
+        ...
+
+    @property
+    def half_conversion(self) -> bool:
+        """Whether there are instructions that convert f16."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,15 +87,21 @@ class Memo:
 
 @dataclass(slots=True)
 class Options:
-    """What holds for the whole module."""
+    """What holds for the whole module.
+
+    ``alignment`` is a promise in bytes for every buffer of the caller, ``facts`` rewrites sizes
+    (``N`` is ``4 * n``) where an alignment is sought.
+    """
 
     name: str
-    target: CpuTarget
+    target: EmissionTarget
     fast_math: bool
     module: ModuleWriter
     inputs: frozenset[Buffer]
     uses_status: bool = False
     parallel_loops: int = 0
+    alignment: int = 1
+    facts: Mapping[Var, Affine] = field(default_factory=dict[Var, Affine])
 
     @property
     def attributes(self) -> str:
