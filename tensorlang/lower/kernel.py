@@ -81,7 +81,8 @@ def to_kernel(program: LoweredProgram) -> Kernel:
 
     Raises CompileError for what is no single kernel, and for storage that no memory can hold.
     """
-    if not any(isinstance(s, For) and s.kind in _AXES for s in iterate(program.body)):
+    is_bound = any(isinstance(s, For) and s.kind in _AXES for s in iterate(program.body))
+    if not is_bound and any(isinstance(s, Store) for s in iterate(program.body)):
         raise CompileError(f"{program.name} has no loop that runs on a GPU.\n{_ADVICE}")
     blocks = (Var("block.x"), Var("block.y"), Var("block.z"))
     threads = (Var("thread.x"), Var("thread.y"), Var("thread.z"))

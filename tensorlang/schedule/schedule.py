@@ -244,9 +244,10 @@ class Schedule(Session):
         Raises ScheduleError, with a counterexample, if it does not or cannot be proved to.
         """
         from tensorlang.poly.proof import prove
+        from tensorlang.schedule.place_barriers import place_barriers
         from tensorlang.schedule.place_inits import place_inits
 
-        evidence = prove(place_inits(self.program))
+        evidence = prove(place_barriers(place_inits(self.program)))
         if not evidence.ok:
             failed = next(item for item in evidence.claims if not item.holds)
             refusal = Refusal(
