@@ -34,10 +34,21 @@ parse_target = parse_gpu_target
 _TRIPLE = "nvptx64-nvidia-cuda"
 
 _INTRINSICS = frozenset(
-    """
-    abs ceil copysign ctlz ctpop cttz expect fabs floor fma fmuladd fshl fshr masked maximum maxnum
-    memset minimum minnum nvvm rint round roundeven smax smin sqrt trunc umax umin vector
-    """.split()
+    (
+        "abs",
+        "ceil",
+        "copysign",
+        "ctlz",
+        "ctpop",
+        "cttz",
+        "expect",
+        "fabs",
+        "floor",
+        "fma",
+        "fmuladd",
+    )
+    + ("fshl", "fshr", "masked", "maximum", "maxnum", "memset", "minimum", "minnum", "nvvm", "rint")
+    + ("round", "roundeven", "smax", "smin", "sqrt", "trunc", "umax", "umin", "vector")
 )
 """The families of LLVM's intrinsics that its NVPTX target turns into instructions.
 
@@ -94,7 +105,10 @@ class PtxArtefact:
 def compile_lowered(
     program: LoweredProgram, target: GpuTarget, *, opt_level: int = 3, fast_math: bool = False
 ) -> PtxArtefact:
-    """Return the PTX of ``program``; CompileError for what is no kernel or needs a missing function."""
+    """Return the PTX of ``program``.
+
+    Raises CompileError for what is no kernel, or needs memory or functions that a GPU lacks.
+    """
     kernel = own_registers(to_kernel(program))
     memory = plan_shared_memory(kernel, target)
     made = emit_kernel(kernel, memory, target, fast_math)
@@ -150,6 +164,9 @@ def _emit_ptx(text: str, target: GpuTarget, opt_level: int) -> str:
     except RuntimeError as error:
         raise CompileError(f"LLVM refuses the code that was made for it: {error}") from error
     options = binding.create_pipeline_tuning_options(speed_level=opt_level)
+    # The schedule says what is unrolled; ptxas unrolls more where registers are left. LLVM, which
+    # does not know how many there are, made a softmax spill.
+    options.loop_unrolling = False
     builder = binding.create_pass_builder(machine, options)
     builder.getModulePassManager().run(module, builder)
     return machine.emit_assembly(module)

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tensorlang.ir.affine import ZERO
 from tensorlang.ir.lowered import Allocate, LoweredProgram, Store
-from tensorlang.ir.program import BLOCK_AXES, THREAD_AXES, Barrier, EMPTY, For, If, Seq, Stmt
+from tensorlang.ir.program import BLOCK_AXES, EMPTY, THREAD_AXES, Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import sequence, substitute_in_stmt
 from tensorlang.lower.known import Known, facts_of
 from tensorlang.lower.simplify_guards import undecided

@@ -228,14 +228,14 @@ class _Spreader:
         return self._guarded(missing, self._inside(stmt, used))
 
     def _inside(self, stmt: Stmt, used: frozenset[int]) -> Stmt:
-        """``used`` are the axes whose loops stand at or below this place in the nest."""
+        """Return a part of a nest; ``used`` are the axes whose loops stand at it or below."""
         if isinstance(stmt, For) and stmt.kind in THREAD_AXES:
             axis = THREAD_AXES.index(stmt.kind)
             count = stmt.extent.constant
             body = substitute_in_stmt(stmt.body, {stmt.variable: self.threads[axis]})
             body = self._inside(body, used - {axis})
             if count < self.size[axis]:
-                return If((count - 1 - self.threads[axis],), body)
+                return If((affine(count - 1) - self.threads[axis],), body)
             return body
         below = _axes_in(stmt)
         gone = [axis for axis in used if axis not in below]

@@ -7,8 +7,7 @@ Input::                                       Output::
 
 The canonical sums cancel: the address ``N * i + j`` becomes ``f``. A serial loop that is not split
 becomes the nest that it stands for, which has no divisions. A run of a fused loop has a last piece
-that may be shorter: a bound of a serial run, a guard of one that is vectorized, unrolled or bound to
-threads.
+that may be shorter: a bound of a serial run, a guard of a vectorized, unrolled or bound one.
 """
 
 from __future__ import annotations

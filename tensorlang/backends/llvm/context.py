@@ -34,6 +34,16 @@ class EmissionTarget(Protocol):
         ...
 
     @property
+    def fused_multiply_add(self) -> bool:
+        """Whether there is an instruction that multiplies and adds with one rounding."""
+        ...
+
+    @property
+    def native_rounding(self) -> bool:
+        """Whether there are instructions for floor, ceil and their like."""
+        ...
+
+    @property
     def half_conversion(self) -> bool:
         """Whether there are instructions that convert f16."""
         ...
