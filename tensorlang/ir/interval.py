@@ -109,6 +109,9 @@ def _form_bounds(form: object, extents: Extents) -> Interval | None:
 
 
 def _remainder_bounds(form: _Remainder, extents: Extents) -> Interval | None:
+    if variables_of(form.operand).isdisjoint(extents):  # it does not move: its value is its bounds
+        value = form.operand - form.operand // form.divisor * form.divisor
+        return value, value
     inner = bounds(form.operand, extents)
     if inner is not None:
         low, high = inner[0] // form.divisor, inner[1] // form.divisor
@@ -145,8 +148,21 @@ def is_nonnegative(index: Affine, extents: Extents | None = None) -> bool:
     interval = bounds(index, extents or {})
     if interval is None:
         return False
-    regrouped = bounds(interval[0], {})  # M - 6 * (M // 6) may have appeared: a remainder
-    return regrouped is not None and _plainly_nonnegative(regrouped[0])
+    low = interval[0]
+    return _plainly_nonnegative(low) or _plainly_nonnegative(_without_remainders(low))
+
+
+def _without_remainders(form: Affine) -> Affine:
+    """Return a lower bound of ``form`` in which no remainder ``x - d * (x // d)`` is left."""
+    result = affine(form.constant)
+    for part, coef in _grouped_terms(form):
+        if isinstance(part, _Remainder):
+            result = result + min(0, coef * (part.divisor - 1))
+        elif isinstance(part, Affine):
+            result = result + part * coef
+        else:
+            result = result + affine(part) * coef
+    return result
 
 
 def _plainly_nonnegative(form: Affine) -> bool:

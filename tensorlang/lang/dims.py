@@ -31,7 +31,7 @@ class Dim(Index):
     >>> import tensorlang as tl
     >>> N = tl.dim("N")
     >>> N // 2 + 1
-    (N) // 2 + 1
+    N // 2 + 1
 
     """
 

@@ -18,10 +18,10 @@ from tensorlang.ir.expr import Expr, expr_variables
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.specialize import Replacement, extents_of, rebuild_stages, replace_in_index
 from tensorlang.lang.application import as_operand, index_form, is_index_like
+from tensorlang.lang.arguments import arguments_by_name
 from tensorlang.lang.binding import solvable_for
 from tensorlang.lang.conversion import adapt
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.parameters import arguments_by_name
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace, current
 from tensorlang.source import user_location

@@ -30,7 +30,7 @@ def _extreme(form: Affine, extents: Extents, sign: Literal[-1, 1]) -> Affine | N
         return None
     result = form
     while moving := [variable for variable in variables_of(result) if variable in extents]:
-        variable = moving[0]
+        variable = max(moving, key=lambda var: var.serial)  # any order will do, if it is fixed
         coefficient = linear_coefficient(result, variable)
         if coefficient is None:
             interval = bounds(result, extents)

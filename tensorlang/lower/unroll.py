@@ -13,10 +13,10 @@ their own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tensorlang.errors import CompileError
-from tensorlang.ir.affine import Affine, Var, affine, substitute
+from tensorlang.ir.affine import Affine, Var, affine, atom_variables, substitute
 from tensorlang.ir.expr import Expr, IndexValue
 from tensorlang.ir.lowered import (
     Allocate,
@@ -40,6 +40,7 @@ class _Unroller:
 
     def __init__(self) -> None:
         self.seen: set[Var | Buffer] = set()
+        self.at = _Substitution().apply
 
     def visit(
         self, stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
@@ -72,7 +73,7 @@ class _Unroller:
             case Barrier():
                 return Barrier()
             case Store():
-                return _store_at(stmt, values, buffers) if values or buffers else stmt
+                return self.visit_store(stmt, values, buffers) if values or buffers else stmt
             case _:
                 raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
 
@@ -99,32 +100,64 @@ class _Unroller:
         self.seen.add(buffer)
         return Allocate(buffer, self.visit(stmt.body, values, buffers), stmt.zeroed)
 
+    def visit_store(
+        self, store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Store:
+        at = self.at
 
-def _store_at(
-    store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
-) -> Store:
-    def visit(node: Expr) -> Expr:
-        match node:
-            case FlatLoad():
-                checks = tuple(
-                    [
-                        BoundsCheck(
-                            substitute(check.index, values),
-                            substitute(check.extent, values),
-                            check.site,
-                        )
+        def visit_expr(node: Expr) -> Expr:
+            match node:
+                case FlatLoad():
+                    checks = [
+                        BoundsCheck(at(check.index, values), at(check.extent, values), check.site)
                         for check in node.checks
                     ]
-                )
-                buffer = buffers.get(node.buffer, node.buffer)
-                return FlatLoad(buffer, substitute(node.offset, values), checks)
-            case IndexValue():
-                return IndexValue(substitute(node.index, values), node.dtype)
-            case _:
-                return node
+                    buffer = buffers.get(node.buffer, node.buffer)
+                    return FlatLoad(buffer, at(node.offset, values), tuple(checks))
+                case IndexValue():
+                    return IndexValue(at(node.index, values), node.dtype)
+                case _:
+                    return node
 
-    targets = [
-        (buffers.get(buffer, buffer), substitute(offset, values))
-        for buffer, offset in store.targets
-    ]
-    return Store(tuple(targets), tuple([rewrite_expr(value, visit) for value in store.values]))
+        targets = [(buffers.get(b, b), at(offset, values)) for b, offset in store.targets]
+        results = tuple([rewrite_expr(value, visit_expr) for value in store.values])
+        return Store(tuple(targets), results)
+
+
+class _Substitution:
+    """Substitutes variables in forms that come up again and again with other values.
+
+    The terms that hold none of the variables are split off once: an address may have dozens.
+    """
+
+    def __init__(self) -> None:
+        self.parts: dict[int, _Parts] = {}
+
+    def apply(self, form: Affine, values: Mapping[Var, Affine]) -> Affine:
+        """Return ``form`` with variables replaced by ``values``."""
+        if not values or not form.terms:
+            return form
+        parts = self.parts.get(id(form))
+        if parts is None or parts.variables != frozenset(values):
+            parts = self.parts[id(form)] = _split(form, frozenset(values))
+        if not parts.moving.terms:
+            return form
+        return substitute(parts.moving, values) + parts.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A form, kept alive so that its id stays its own, as a sum of what moves and what does not."""
+
+    form: Affine
+    variables: frozenset[Var]
+    moving: Affine
+    fixed: Affine
+
+
+def _split(form: Affine, variables: frozenset[Var]) -> _Parts:
+    moving = tuple(
+        [term for term in form.terms if not variables.isdisjoint(atom_variables(term[0]))]
+    )
+    fixed = tuple([term for term in form.terms if term not in moving])
+    return _Parts(form, variables, Affine(0, moving), Affine(form.constant, fixed))

@@ -24,6 +24,7 @@ from tensorlang.poly import (
     conflict,
     derivation,
     flow,
+    incarnation,
     layout,
     reduction,
     structure,
@@ -97,7 +98,7 @@ _STATEMENTS = {
     layout.CLAIM: "layouts put different elements in different places of their memory",
     bounds.CLAIM: "every access stays in its storage",
     flow.CLAIM: "every read sees a value that was written, in the right element",
-    reduction.CLAIM: "every point of a reduction is combined once, before it is read",
+    incarnation.CLAIM: "every point of a reduction is combined once, before it is read",
     conflict.CLAIM: "iterations that run at once do not touch each other's elements",
     threads.CLAIM: "threads of a block meet in an element only across a barrier",
 }
@@ -173,7 +174,7 @@ def _prove(program: Program) -> list[Claim]:
     is_kernel = threads.has_threads(accesses.nest)
     if (
         ledger.ask(flow.CLAIM, check_flow)
-        and ledger.ask(reduction.CLAIM, check_reductions)
+        and ledger.ask(incarnation.CLAIM, check_reductions)
         and ledger.ask(conflict.CLAIM, lambda: conflict.find_conflict_in(accesses))
         and is_kernel
     ):

@@ -11,10 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on, substitute, variables_of
+from tensorlang.ir.affine import (
+    ZERO,
+    Affine,
+    Var,
+    affine,
+    depends_on,
+    linear_coefficient,
+    substitute,
+    variables_of,
+)
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import Extents, Interval, bounds, is_nonnegative
+from tensorlang.schedule.guards import tails_of
 from tensorlang.schedule.tree import Place
 
 Box = tuple[Interval, ...]
@@ -27,8 +37,55 @@ def reads_box(places: Iterable[Place], tensor: Tensor) -> Box:
 
 
 def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
-    """Return the box of ``tensor`` that the statements write."""
-    return _union_box(places, tensor, _write_indices)
+    """Return the box of ``tensor`` that the statements write, beyond the tensor's end perhaps.
+
+    Not clipped: a tile of 32 columns stays one in registers where the tensor ends after 30.
+    """
+    return _union_box(places, tensor, _write_indices, clip=False)
+
+
+def accesses_box(places: Iterable[Place], tensor: Tensor) -> Box:
+    """Return the box of ``tensor`` that the statements read or write."""
+
+    def indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
+        return _write_indices(place, tensor) + _read_indices(place, tensor)
+
+    return _union_box(places, tensor, indices)
+
+
+def covers_box(place: Place) -> bool:
+    """Tell whether structure shows that the loops write every element of the box they span.
+
+    ``place`` is relative to the loop at which the box was taken. ``6*i.o + i.i`` with ``i.i < 6``
+    does, ``8*i.o + i.i`` leaves holes; ``C[i, i]`` fills no box, as ``i`` moves along two axes.
+    """
+    compute, inside = place.compute, place.extents()
+    used: set[Var] = set()
+    for index in compute.binding[: len(compute.stage.axes)]:
+        moving = {v for v in variables_of(index) if v in inside}
+        if not moving.isdisjoint(used) or not _is_dense(index, moving, inside):
+            return False
+        used |= moving
+    return True
+
+
+def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
+    """Tell whether ``index`` takes every value between its least and its greatest."""
+    steps: list[tuple[int, Var]] = []
+    for variable in moving:
+        step = linear_coefficient(index, variable)
+        if step is None or not variables_of(extents[variable]).isdisjoint(moving):
+            return False
+        steps.append((abs(step), variable))
+    reach = 0
+    known = True
+    for step, variable in sorted(steps, key=lambda pair: pair[0]):
+        if step > 1 and (not known or step > reach + 1):
+            return False
+        extent = extents[variable]
+        known = known and extent.is_constant
+        reach += step * max(0, extent.constant - 1)
+    return True
 
 
 def _read_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
@@ -54,6 +111,8 @@ def _union_box(
     places: Iterable[Place],
     tensor: Tensor,
     indices_of: Callable[[Place, Tensor], list[tuple[Affine, ...]]],
+    *,
+    clip: bool = True,
 ) -> Box:
     ranges: list[Interval | None] = [None] * len(tensor.shape)
     for place in places:
@@ -61,7 +120,9 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = _clipped(bounds(index, extents), whole)
+                found = bounds(index, extents)
+                if clip or found is None:
+                    found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
     box: list[Interval] = []
     for axis, interval in enumerate(ranges):
@@ -123,7 +184,7 @@ def written_guard(
     reduction = compute.binding[len(compute.stage.axes) :]
     reduction_variables = {v for form in reduction for v in variables_of(form) if v in inside}
     complete = True
-    for form in compute.guard:
+    for form in tails_of(compute):
         moving = {v for v in variables_of(form) if v in inside}
         if moving & reduction_variables:
             continue
@@ -131,7 +192,7 @@ def written_guard(
             forms.append(form)
             continue
         said = _over_axes(form, place, stage, moving)
-        if said is None:
+        if said is None or depends_on(said, set(inside)):
             complete = False
         elif said not in forms and not _is_clip(said, stage):
             forms.append(said)

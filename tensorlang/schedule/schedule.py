@@ -292,7 +292,7 @@ class Schedule(Session):
     @classmethod
     def from_json(cls, text: str) -> Schedule:
         """Rebuild a schedule from :meth:`to_json`'s text; raises ScheduleError for other text."""
-        from tensorlang.ir.serialize import definition_from_json
+        from tensorlang.ir.deserialize import definition_from_json
 
         try:
             document = json.loads(text)

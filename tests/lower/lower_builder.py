@@ -162,6 +162,24 @@ def shift(dtype: DType = f32):
     return Definition("shift", (N,), (X,), (), (Stage((Y,), (i,), (value,)),), (Y,))
 
 
+def through_a_stage(kind: str, dtype: DType = f32):
+    """Y[i] = H[i] + H[i], where H reads X reversed, or shifted by one under a condition."""
+    N = Var("N")
+    X, H, Y = tensor("X", N, dtype=dtype), None, None
+    extent = affine(N) if kind == "reversed" else affine(N) + 1
+    H, Y = tensor("H", extent, dtype=dtype), tensor("Y", extent, dtype=dtype)
+    (i,) = axes(i=extent)
+    v = affine(i.variable)
+    value: Expr = Load(X, (affine(N) - 1 - v,))
+    if kind == "shifted":
+        condition = Call("gt", (IndexValue(v, i64), Const(0, i64)), bool_)
+        value = Select(condition, Load(X, (v - 1,)), Const(0.0, dtype), dtype)
+    first = Stage((H,), (i,), (value,))
+    (i,) = axes(i=extent)
+    second = Stage((Y,), (i,), (add(load(H, i.variable), load(H, i.variable)),))
+    return Definition("through", (N,), (X,), (), (first, second), (Y,))
+
+
 def gather(dtype: DType = f32):
     """Y[i, j] = X[table[i], j]."""
     M, N, R = Var("M"), Var("N"), Var("R")

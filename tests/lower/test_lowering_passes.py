@@ -109,10 +109,10 @@ def test_tail_peel_makes_two_loops():
         "bound_loops",
         """
         for i.o in N // 6:
-            for i.i in 6:  # tail=peel
+            for i.i in 6:
                 Y[6 * i.o + i.i] = X[6 * i.o + i.i] + X[6 * i.o + i.i]
         for i.o in -(N // 6) + (N + 5) // 6:
-            for i.i in min(-6 * i.o + N % 6, 6):  # tail=peel
+            for i.i in min(-6 * i.o + N % 6, 6):
                 Y[6 * i.o + i.i + 6 * (N // 6)] = X[6 * i.o + i.i + 6 * (N // 6)] + X[6 * i.o + i.i + 6 * (N // 6)]
         """,  # noqa: E501
     )
@@ -541,3 +541,16 @@ def test_the_check_of_instances_notices_what_is_lost_and_what_is_added():
         check_same_instances(whole, short, {n: 3})
     with pytest.raises(AssertionError, match=r"the program also runs Y\[2\] \(whole\)"):
         check_same_instances(short, whole, {n: 3})
+
+
+@pytest.mark.parametrize("kind", ["reversed", "shifted"])
+@pytest.mark.parametrize("how", ["vectorized", "unrolled"])
+def test_reads_beyond_the_end_stay_inside_whatever_their_index(kind, how):
+    """Lanes beyond the end would read before the beginning, or from an empty array."""
+    s = build.Schedule(build.through_a_stage(kind))
+    (i,) = s.loops("Y")
+    io, _ = s.split(i, 4)
+    s.compute_at("H", io, "local")
+    s.kind(s.loops("H")[-1], how)
+    for size in SIZES:
+        running.check_every_pass(s.program, size)

@@ -219,6 +219,11 @@ class Simulator:
         stage = compute.stage
         point = tuple(evaluate(index, values) for index in compute.binding)
         index = point[: len(stage.axes)]
+        # Padding: such an instance may see anything, and nobody may see what it writes.
+        outside = any(
+            not 0 <= i < evaluate(axis.extent, self.sizes)
+            for i, axis in zip(index, stage.axes, strict=True)
+        )
         targets = [memories[compute.redirect(tensor)] for tensor in stage.tensors]
         for target in targets:
             self.touch(target, index, path, write=True)
@@ -233,6 +238,8 @@ class Simulator:
             if memory.tensor in self.program.definition.inputs:
                 return hashed("input", memory.tensor.name, at)
             found = memory.cells.get(at, _POISON)
+            if outside:
+                return 0
             if found is _POISON and stage.copies is None:
                 raise Fault(f"{memory.tensor}{list(at)} is read before it is written")
             return found
@@ -240,6 +247,9 @@ class Simulator:
         mapping = dict(zip(stage.variables, point, strict=True))
         for target, expr in zip(targets, stage.values, strict=True):
             value = value_of(expr, {**self.sizes, **mapping}, read)
+            if outside:
+                target.cells[index] = _POISON
+                continue
             if compute.part == "update":
                 before = target.cells.get(index, _POISON)
                 if before is _POISON:

@@ -17,6 +17,7 @@ from tensorlang.backends.llvm.types import I64, Value, constant
 from tensorlang.backends.llvm.writer import FunctionWriter, ModuleWriter
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Scalar
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Buffer
 
 
@@ -49,6 +50,10 @@ class EmissionTarget(Protocol):
         ...
 
 
+OWN_ALIGNMENT = 64
+"""In bytes, of all storage that a program allocates."""
+
+
 @dataclass(frozen=True, slots=True)
 class Lane:
     """The variable of the vectorized loop being emitted, and how many values it takes."""
@@ -59,10 +64,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The lanes in which a statement runs; ``nonempty`` when there is one for certain."""
+    """The lanes in which a statement runs; ``nonempty`` when there is one for certain.
+
+    ``outer`` is the mask that this one restricts: what was loaded under it serves here too.
+    """
 
     value: Value
     nonempty: bool
+    outer: Mask | None = None
 
 
 class Memo:
@@ -100,7 +109,8 @@ class Options:
     """What holds for the whole module.
 
     ``alignment`` is a promise in bytes for every buffer of the caller, ``facts`` rewrites sizes
-    (``N`` is ``4 * n``) where an alignment is sought.
+    (``N`` is ``4 * n``) where an alignment is sought. ``owned`` are the buffers that the program
+    allocates, and so aligns; ``reading`` tells of expressions, by identity, whether they load.
     """
 
     name: str
@@ -112,6 +122,8 @@ class Options:
     parallel_loops: int = 0
     alignment: int = 1
     facts: Mapping[Var, Affine] = field(default_factory=dict[Var, Affine])
+    owned: set[Buffer] = field(default_factory=set[Buffer])
+    reading: dict[int, tuple[Expr, bool]] = field(default_factory=dict[int, tuple[Expr, bool]])
 
     @property
     def attributes(self) -> str:

@@ -128,6 +128,7 @@ def _bind_places(context: Context, kernel: Kernel) -> None:
 def _bind_shared(context: Context, memory: SharedMemory) -> None:
     """Give shared buffers their memory: variables of their own, or parts of what launch adds."""
     module = context.writer.module
+    context.options.owned.update(memory.offsets)
     if not memory.is_dynamic:
         for number, buffer in enumerate(memory.offsets):
             name = f"@shared{number}_{_plain(buffer)}"

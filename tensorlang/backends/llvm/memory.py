@@ -14,7 +14,7 @@ registers: loads read every lane, and stores blend with what is there.
 
 from __future__ import annotations
 
-from tensorlang.backends.llvm.context import Context
+from tensorlang.backends.llvm.context import OWN_ALIGNMENT, Context
 from tensorlang.backends.llvm.conversions import from_memory, passthrough, to_memory
 from tensorlang.backends.llvm.indices import (
     constant_bounds,
@@ -293,9 +293,10 @@ def _load(context: Context, address: Value, type: Type, alignment: int) -> Value
 
 def _alignment(context: Context, buffer: Buffer, offset: Affine) -> int:
     options = context.options
-    base = max(buffer.alignment, options.alignment)
+    promised = OWN_ALIGNMENT if buffer in options.owned else options.alignment
     if options.facts:  # N = 4 * n: then N * i + 4 * j is a multiple of 4
         offset = substitute(offset, options.facts)
+    base = max(buffer.alignment, promised)
     return known_alignment(offset, memory_type(buffer.dtype).bits // 8, base)
 
 

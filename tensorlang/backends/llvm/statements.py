@@ -8,6 +8,8 @@ A condition that is one truth value for all lanes is a jump; one that differs is
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensorlang.backends.llvm.allocation import emit_allocate, storage_held
 from tensorlang.backends.llvm.context import Context, Lane, Mask
 from tensorlang.backends.llvm.conversions import convert
@@ -200,7 +202,7 @@ def _emit_masked_either(context: Context, stmt: If) -> None:
 
 
 def _emit_if_any(context: Context, mask: Mask, stmt: Stmt) -> None:
-    with context.when(any_lane(context, mask.value)), context.masked(Mask(mask.value, True)):
+    with context.when(any_lane(context, mask.value)), context.masked(replace(mask, nonempty=True)):
         emit_stmt(context, stmt)
 
 

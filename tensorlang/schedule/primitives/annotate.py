@@ -26,9 +26,9 @@ class Annotate:
     hints: tuple[Hint, ...]
 
     def check(self, program: Program) -> None:
-        """Refuse hints that are neither numbers nor strings."""
+        """Refuse hints that are neither strings nor numbers: they could not be saved."""
         for key, value in self.hints:
-            if not isinstance(value, str | int | bool | float):
+            if type(value) not in (str, int, bool, float):
                 raise Refusal(
                     f"the hint {key} is a {type(value).__name__}",
                     "a string, a number or a truth value",

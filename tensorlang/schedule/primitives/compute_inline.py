@@ -71,7 +71,9 @@ class ComputeInline:
             return stmt
 
         records = tuple(Inlined(readers[key], new[key], self.stage) for key in readers)
-        stages = tuple(new.get(id(stage), stage) for stage in program.stages)
+        stages = tuple(
+            new.get(id(stage), stage) for stage in program.stages if stage is not self.stage
+        )
         return Outcome(
             replace(
                 program,
