@@ -33,23 +33,13 @@ parse_target = parse_gpu_target
 
 _TRIPLE = "nvptx64-nvidia-cuda"
 
-_INTRINSICS = frozenset(
-    (
-        "abs",
-        "ceil",
-        "copysign",
-        "ctlz",
-        "ctpop",
-        "cttz",
-        "expect",
-        "fabs",
-        "floor",
-        "fma",
-        "fmuladd",
-    )
-    + ("fshl", "fshr", "masked", "maximum", "maxnum", "memset", "minimum", "minnum", "nvvm", "rint")
-    + ("round", "roundeven", "smax", "smin", "sqrt", "trunc", "umax", "umin", "vector")
-)
+# fmt: off
+_INTRINSICS = frozenset((
+    "abs", "ceil", "copysign", "ctlz", "ctpop", "cttz", "expect", "fabs", "floor", "fma", "fmuladd",
+    "fshl", "fshr", "masked", "maximum", "maxnum", "memset", "minimum", "minnum", "nvvm", "rint",
+    "round", "roundeven", "smax", "smin", "sqrt", "trunc", "umax", "umin", "vector",
+))
+# fmt: on
 """The families of LLVM's intrinsics that its NVPTX target turns into instructions.
 
 For exp, log, pow, sin, cos and their like it ends the process; ours are polynomials.
