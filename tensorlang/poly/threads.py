@@ -260,10 +260,7 @@ class _Pair:
                 if place.axis not in BLOCK_AXES:
                     continue
                 if place.form is None:
-                    raise NotProvedError(
-                        f"the block of an iteration of {loop.handles[0]}, fused over symbolic "
-                        "sizes, is no affine form"
-                    )
+                    continue  # fused over symbolic sizes: it may be any block
                 parts.append(
                     f"{self._text(place.form, self._first)} = "
                     f"{self._text(place.form, self._second)}"
@@ -278,10 +275,18 @@ class _Pair:
                 self._thread_text(self.other.instance, axis, self._second),
             )
             if texts[0] is None or texts[1] is None:
-                return "true"  # it may be any thread
-            if texts != ("0", "0"):
+                # Fused over symbolic sizes: any two iterations may be of different threads.
+                ways.append(self._other_iteration(axis))
+            elif texts != ("0", "0"):
                 ways.append(f"{texts[0]} != {texts[1]}")
         return f"({' or '.join(ways)})" if ways else "false"
+
+    def _other_iteration(self, axis: LoopKind) -> str:
+        for loop in self._common_loops():
+            if any(place.axis == axis for place in loop.places):
+                pairs = [(self._first[v], self._second[v]) for v in loop.variables]
+                return f"({' or '.join(f'{one} != {other}' for one, other in pairs)})"
+        return "true"
 
     def _thread_text(self, instance: Instance, axis: LoopKind, names: Names) -> str | None:
         place = thread_place(instance, axis)

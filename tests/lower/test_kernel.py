@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import tensorlang as tl
@@ -17,6 +17,7 @@ from tensorlang.lower.kernel import Kernel, to_kernel
 from tensorlang.lower.own_registers import own_registers
 from tensorlang.lower.pipeline import lower
 from tensorlang.lower.shared_memory import plan_shared_memory
+from tensorlang.poly.proof import prove
 from tensorlang.targets.gpu import parse_gpu_target
 from tests import kernels
 from tests.spmd import run_kernel
@@ -24,6 +25,13 @@ from tests.spmd import run_kernel
 
 def kernel_of(s: tl.Schedule) -> Kernel:
     return own_registers(to_kernel(lower(s.program)))
+
+
+def check_threads(s: tl.Schedule, sizes: dict[str, int], seed: int) -> None:
+    arrays, values = kernels.arguments(s.program, sizes)
+    expected = s.operator.reference(*arrays.values())
+    (found,) = run_kernel(kernel_of(s), list(arrays.values()), values, seed)
+    np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
 
 
 SMALL = {
@@ -41,11 +49,7 @@ SIZES = st.sampled_from([0, 1, 2, 3, 5, 7, 8, 11])
 def test_threads_in_any_order_compute_the_definition(
     name: str, m: int, n: int, k: int, seed: int
 ) -> None:
-    s = SMALL[name]()
-    arrays, values = kernels.arguments(s.program, {"M": m, "N": n, "K": k})
-    expected = s.operator.reference(*arrays.values())
-    (found,) = run_kernel(kernel_of(s), list(arrays.values()), values, seed)
-    np.testing.assert_allclose(found.reshape(expected.shape), expected, rtol=1e-4, atol=1e-5)
+    check_threads(SMALL[name](), {"M": m, "N": n, "K": k}, seed)
 
 
 def test_vectors_and_registers_of_a_matmul() -> None:
@@ -157,3 +161,72 @@ def test_too_much_shared_memory_is_refused() -> None:
         "matmul needs 131072 bytes of shared memory a block (B.shared 65536, A.shared 65536), and "
         "sm_86 has 101376: take smaller tiles."
     )
+
+
+# --- random schedules ----------------------------------------------------------------------------
+
+
+@given(
+    tile=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    threads=st.tuples(st.integers(1, 3), st.integers(1, 3)),
+    depth=st.integers(2, 4),
+    sizes=st.tuples(SIZES, SIZES, SIZES),
+    seed=st.integers(0, 5),
+)
+@settings(max_examples=6, deadline=None)
+def test_matmuls_of_any_tiles(
+    tile: tuple[int, int],
+    threads: tuple[int, int],
+    depth: int,
+    sizes: tuple[int, int, int],
+    seed: int,
+) -> None:
+    block = (tile[0] * threads[0], tile[1] * threads[1], depth)
+    assume(1 not in block)  # an axis of one element has no loop in a copy
+    s = kernels.tiled_matmul(block, tile, vector=1)
+    evidence = prove(kernels.placed(s))
+    assert evidence.ok, str(evidence)
+    check_threads(s, dict(zip("MNK", sizes, strict=True)), seed)
+
+
+@given(data=st.data(), sizes=st.tuples(SIZES, SIZES, SIZES), seed=st.integers(0, 5))
+@settings(max_examples=12, deadline=None)
+def test_random_nests_with_a_copy_in_shared_memory(
+    data: st.DataObject, sizes: tuple[int, int, int], seed: int
+) -> None:
+    """Loops split, fused and reordered at random, the copy's loops bound in another way."""
+    M, N, K = tl.dims("M N K")
+
+    @tl.compute
+    def mixed(x: tl.f32[M, N, K]):
+        return tl.tensor(x[i, j, k] + x[i, j, k] * 2 for k in K for i in M for j in N)
+
+    draw = data.draw
+    s = tl.schedule(mixed)
+    outer, inner = [], []
+    for loop in s.loops:
+        o, i = s.split(loop, draw(st.integers(1, 4)))
+        outer.append(o)
+        inner.append(i)
+    outer, inner = draw(st.permutations(outer)), draw(st.permutations(inner))
+    s.reorder(*outer, *inner)
+    blocks = draw(st.integers(0, 2))
+    for loop, axis in zip(outer[:blocks], draw(st.permutations(("x", "y", "z"))), strict=False):
+        s.bind(loop, f"block.{axis}")
+    copy = s.cache_read("x", at=outer[2], scope="shared") if draw(st.booleans()) else None
+    if draw(st.booleans()):
+        inner = [s.fuse(*inner[:2]), inner[2]]
+    for loop, axis in zip(inner, draw(st.permutations(("x", "y", "z"))), strict=False):
+        if draw(st.booleans()):
+            s.bind(loop, f"thread.{axis}")
+    if copy is not None and copy.loops:
+        loop = s.fuse(*copy.loops) if len(copy.loops) > 1 else copy.loops[0]
+        _, thread = s.split(loop, draw(st.integers(1, 5)))
+        s.bind(thread, f"thread.{draw(st.sampled_from('xyz'))}")
+    if "thread." not in str(s) and "block." not in str(s):
+        return
+    evidence = prove(kernels.placed(s))
+    assert evidence.ok, str(evidence)
+    named = dict(zip("MNK", sizes, strict=True))
+    kernels.check_interpreted(s, named)
+    check_threads(s, named, seed)
