@@ -59,9 +59,9 @@ def covers_box(place: Place) -> bool:
     ``place`` is relative to the loop at which the box was taken. ``6*i.o + i.i`` with ``i.i < 6``
     does, ``8*i.o + i.i`` leaves holes; ``C[i, i]`` fills no box, as ``i`` moves along two axes.
     """
-    compute, inside = place.compute, place.extents()
+    inside = place.extents()
     used: set[Var] = set()
-    for index in compute.binding[: len(compute.stage.axes)]:
+    for index in place.data_binding:
         moving = {v for v in variables_of(index) if v in inside}
         if not moving.isdisjoint(used) or not _is_dense(index, moving, inside):
             return False
@@ -77,6 +77,9 @@ def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
         if step is None or not variables_of(extents[variable]).isdisjoint(moving):
             return False
         steps.append((abs(step), variable))
+    rest = substitute(index, dict.fromkeys(moving, ZERO))
+    if moving and bounds(rest, {}) != (rest, rest):
+        return False  # the box is larger than what is written
     reach = 0
     known = True
     for step, variable in sorted(steps, key=lambda pair: pair[0]):
@@ -104,7 +107,7 @@ def _write_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
     compute = place.compute
     if not any(compute.redirect(own) is tensor for own in compute.stage.tensors):
         return []
-    return [compute.binding[: len(compute.stage.axes)]]
+    return [place.data_binding]
 
 
 def _union_box(
@@ -120,7 +123,7 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = bounds(index, extents)
+                found = _range(index, extents)
                 if clip or found is None:
                     found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
@@ -129,6 +132,15 @@ def _union_box(
         low, high = interval if interval is not None else (ZERO, tensor.shape[axis] - 1)
         box.append((low, high - low + 1))
     return tuple(box)
+
+
+def _range(index: Affine, extents: Extents) -> Interval | None:
+    """Return the bounds of ``index`` over loops; where none of them moves it, itself."""
+    return bounds(index, extents) if depends_on(index, set(extents)) else _fixed(index)
+
+
+def _fixed(index: Affine) -> Interval | None:
+    return None if bounds(index, {}) is None else (index, index)  # None: taken from data
 
 
 def _clipped(found: Interval | None, whole: Interval) -> Interval:
@@ -201,12 +213,14 @@ def written_guard(
 
 def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:
     for axis, index in zip(stage.axes, place.compute.binding, strict=False):
-        fixed = {v: ZERO for v in moving}
-        inner = index - substitute(index, fixed)
+        outer = substitute(index, {v: ZERO for v in moving})
+        if depends_on(outer, set(place.extents())):
+            continue  # the index moves with other loops too
+        inner = index - outer
         for sign in (1, -1):
             rest = form - inner * sign
             if not depends_on(rest, moving):
-                return rest + (affine(axis.variable) - substitute(index, fixed)) * sign
+                return rest + (affine(axis.variable) - outer) * sign
     return None
 
 

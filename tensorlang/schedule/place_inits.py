@@ -187,27 +187,34 @@ def _clone(
 
 
 def _outer_redirections(compute: Compute, below: Path) -> tuple[tuple[Tensor, Tensor], ...]:
-    """Return the redirections of the write to storage that exists where the init stands.
+    """Return the redirections of the write to storage that exists where the init stands."""
+    targets = {
+        tensor: outer_target(compute.redirect(tensor), below) for tensor in compute.stage.tensors
+    }
+    return tuple(
+        (tensor, target)
+        for tensor, target in targets.items()
+        if target is not None and target is not tensor
+    )
 
-    A copy that lives further in is filled from another place first: that is where the init goes.
+
+def outer_target(target: Tensor, below: Path) -> Tensor | None:
+    """Return where the value comes from that ``target`` has at the beginning of ``below``.
+
+    A copy that lives further in is filled from another place first: that is where an init goes.
+    None for storage that begins empty inside.
     """
     depth = {
         stmt.tensor: position for position, stmt in enumerate(below) if isinstance(stmt, Alloc)
     }
     filled_from = {
-        target: source
-        for target, source in _copied(below)
-        if depth.get(target, -1) > depth.get(source, -1)
+        copy: source
+        for copy, source in _copied(below)
+        if depth.get(copy, -1) > depth.get(source, -1)
     }
-    pairs: list[tuple[Tensor, Tensor]] = []
-    for source, target in compute.via:
-        if source not in compute.stage.tensors:
-            continue
-        while target in depth and target in filled_from:
-            target = filled_from[target]
-        if target not in depth and target is not source:
-            pairs.append((source, target))
-    return tuple(pairs)
+    while target in depth and target in filled_from:
+        target = filled_from[target]
+    return None if target in depth else target
 
 
 def _copied(below: Path) -> list[tuple[Tensor, Tensor]]:

@@ -16,6 +16,7 @@ iterations overlap, elements are computed again. The loops of the stage are made
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from tensorlang.ir.affine import ZERO, Var, affine
@@ -28,6 +29,7 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
+    enclosing,
     extents_around,
     own_extents,
     require_room,
@@ -36,6 +38,7 @@ from tensorlang.schedule.primitives.base import (
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import (
     Place,
+    find_alloc,
     handle_of,
     label_of,
     nest_of,
@@ -79,6 +82,8 @@ class ComputeAt:
                 "a loop of a stage that reads it",
                 loops=(self.loop,),
             )
+        around = (*enclosing(program.body, self.loop), *iterate(loop.body))
+        require_visible(program, self.stage, around, "compute_at", self.loop)
         if self._reads_what_is_inside(program):
             require_proof(
                 self.apply(program).program,
@@ -163,6 +168,18 @@ def consumers_of(program: Program, stage: Stage) -> list[Place]:
 
 def require_movable(program: Program, stage: Stage, step: str) -> None:
     """Refuse outputs, copies, and stages whose loops have been scheduled already."""
+    require_inner(program, stage, step)
+    for place in places_of(program.body):
+        if place.compute.stage is stage and not is_untouched(place, stage):
+            raise Refusal(
+                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
+                f"{step} first, then split",
+                loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
+            )
+
+
+def require_inner(program: Program, stage: Stage, step: str) -> None:
+    """Refuse outputs and copies."""
     outputs = program.definition.outputs
     if any(tensor in outputs for tensor in stage.tensors):
         raise Refusal(
@@ -174,12 +191,20 @@ def require_movable(program: Program, stage: Stage, step: str) -> None:
             f"{label_of(stage)} is a copy, and stays where cache_read or cache_write put it",
             "give that step another loop",
         )
-    for place in places_of(program.body):
-        if place.compute.stage is stage and not is_untouched(place, stage):
+
+
+def require_visible(
+    program: Program, stage: Stage, around: Iterable[Stmt], step: str, *loops: Var
+) -> None:
+    """Refuse to compute a stage where something that it reads has no storage."""
+    visible = set(around)
+    for load in loads_of(*stage.values):
+        alloc = find_alloc(program.body, load.tensor)
+        if alloc is not None and alloc not in visible and load.tensor not in stage.tensors:
             raise Refusal(
-                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
-                f"{step} first, then split",
-                loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
+                f"{stage.name} reads {load.tensor}, which lives inside other loops only",
+                f'{step} before {load.tensor} is moved, or s.compute_root("{load.tensor}") first',
+                loops=loops,
             )
 
 
@@ -188,11 +213,10 @@ def is_untouched(place: Place, stage: Stage) -> bool:
     own = [loop for loop in place.loops if loop.owner == stage.name]
     axes = iter([axis.variable.name for axis in stage.all_axes])
     plain = all(loop.kind == "serial" for loop in own)
-    redirected = any(source in stage.tensors for source, _ in place.compute.via)
     return (
         all(handle_of(loop).name in axes for loop in own)  # in order, units left out
         and plain
-        and not redirected
+        and not place.compute.via
         and place.compute.part == "whole"
     )
 
