@@ -86,8 +86,12 @@ def _place(storage: Storage, positions: list[str]) -> str:
     return f"{storage.table}[{flat}]" if storage.table is not None else flat
 
 
-def read(context: Context, element: Element) -> str:
-    """Write the read of an element and return the name of its value."""
+def read(context: Context, element: Element, *, moves: bool = False) -> str:
+    """Write the read of an element and return the name of its value.
+
+    What was never written may not be read, except to be moved to another place: a box that is
+    copied in before it is overwritten holds such elements, and whoever uses one is caught then.
+    """
     writer, storage = context.writer, element.storage
     value = writer.fresh("t")
     for frame, wrote, has_read in _logs(context, storage):
@@ -101,7 +105,7 @@ def read(context: Context, element: Element) -> str:
             f"{has_read}[{element.place}] = -1"
         )
     writer.line(f"{value} = {storage.cells}[{element.place}]")
-    if not storage.is_input:
+    if not storage.is_input and not moves:
         site = writer.constant(element.site)
         writer.line(
             f"if {value} is POISON: raise unwritten({site}, {element.values}, {element.index})"

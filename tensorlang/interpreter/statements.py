@@ -106,14 +106,16 @@ def _open(context: Context, loop: For | Fused) -> Generator[None, None, None]:
         with writer.block(f"for {context.name(loop.variable)} in {_order(loop)}({extent}):"):
             yield
         return
-    total, decode = _positions(context, loop)
-    position = context.name(loop.handle)
+    handle = context.name(loop.handle)
     if loop.run is None:
-        with writer.block(f"for {position} in {_order(loop)}({total}):"):
+        total, decode = _positions(context, loop, handle)
+        with writer.block(f"for {handle} in {_order(loop)}({total}):"):
             writer.line(decode)
             yield
         return
     chunk, offset = context.name(loop.run.chunk), context.name(loop.run.offset)
+    position = writer.fresh("v")  # the handle of a piece may be its offset
+    total, decode = _positions(context, loop, position)
     with writer.block(f"for {offset} in {_order(loop)}({loop.run.size}):"):
         writer.line(f"{position} = {chunk}*{loop.run.size} + {offset}")
         with writer.block(f"if {position} < {total}:"):
@@ -127,11 +129,10 @@ def _order(loop: For | Fused) -> str:
     return "range" if in_order else "shuffled"
 
 
-def _positions(context: Context, loop: Fused) -> tuple[str, str]:
+def _positions(context: Context, loop: Fused, position: str) -> tuple[str, str]:
     """Write the number of positions; return it and the line that decodes one into variables."""
     writer = context.writer
     names = [context.name(variable) for variable in loop.variables]
-    position = context.name(loop.handle)
     total = writer.fresh("n")
     extents = [form_text(extent, context.names) for extent in loop.extents]
     own = set(loop.variables)
@@ -176,7 +177,10 @@ def _frame(context: Context, loop: For | Fused) -> Generator[None, None, None]:
             wrote, has_read = logs[storage] = writer.fresh("w"), writer.fresh("r")
             writer.line(f"{wrote} = {{}}")
             writer.line(f"{has_read} = {{}}")
-    iteration = loop.variable if isinstance(loop, For) else loop.handle
+    if isinstance(loop, For):
+        iteration = loop.variable
+    else:
+        iteration = loop.handle if loop.run is None else loop.run.offset
     label = f"{loop.kind} loop {iteration}"
     context.frames.append(Frame(context.name(iteration), label, logs))
     yield

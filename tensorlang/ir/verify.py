@@ -99,7 +99,8 @@ def _verify_bound_once(body: Stmt, sizes: frozenset[Var]) -> None:
     for stmt in iterate_stmts(body):
         if isinstance(stmt, For | Fused):
             handle = (stmt.handle,) if isinstance(stmt, Fused) else ()
-            for variable in bound_variables(stmt) + handle:
+            # The handle of a piece may be the run's offset: one loop, one variable.
+            for variable in dict.fromkeys(bound_variables(stmt) + handle):
                 if variable in seen:
                     detail = f"{variable} is bound a second time"
                     raise _violation("variables are bound once", detail, stmt)

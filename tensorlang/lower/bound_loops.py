@@ -21,7 +21,7 @@ from tensorlang.ir.affine import ZERO, Affine, Var, linear_coefficient, maximum,
 from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import children_of, computes_of, map_children, rewrite, substitute_in_stmt
 from tensorlang.lower.extremes import greatest
-from tensorlang.lower.private import zero_filled_guards
+from tensorlang.lower.run_private_tails import zero_filled_guards
 
 _Kept: TypeAlias = frozenset[tuple[int, Affine]]
 """Guards, with the id of their stage, that must stay."""

@@ -26,7 +26,7 @@ from tensorlang.lower.match_vector_widths import match_vector_widths
 from tensorlang.lower.merge_parallel import merge_parallel
 from tensorlang.lower.peel_tails import peel_tails
 from tensorlang.lower.place_conditions import place_conditions
-from tensorlang.lower.private import run_private_tails
+from tensorlang.lower.run_private_tails import run_private_tails
 from tensorlang.lower.simplify_guards import simplify_guards
 from tensorlang.lower.simplify_indices import simplify_indices
 from tensorlang.lower.sink_vectors import sink_vectors

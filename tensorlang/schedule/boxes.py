@@ -24,6 +24,7 @@ from tensorlang.ir.affine import (
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import Extents, Interval, bounds, is_nonnegative
+from tensorlang.schedule.guards import tails_of
 from tensorlang.schedule.tree import Place
 
 Box = tuple[Interval, ...]
@@ -41,6 +42,53 @@ def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
     Not clipped: a tile of 32 columns stays one in registers where the tensor ends after 30.
     """
     return _union_box(places, tensor, _write_indices, clip=False)
+
+
+def accesses_box(places: Iterable[Place], tensor: Tensor) -> Box:
+    """Return the box of ``tensor`` that the statements read or write."""
+
+    def indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
+        return _write_indices(place, tensor) + _read_indices(place, tensor)
+
+    return _union_box(places, tensor, indices)
+
+
+def covers_box(place: Place) -> bool:
+    """Tell whether structure shows that the loops write every element of the box they span.
+
+    ``place`` is relative to the loop at which the box was taken. ``6*i.o + i.i`` with ``i.i < 6``
+    does, ``8*i.o + i.i`` leaves holes; ``C[i, i]`` fills no box, as ``i`` moves along two axes.
+    """
+    compute, inside = place.compute, place.extents()
+    used: set[Var] = set()
+    for index in compute.binding[: len(compute.stage.axes)]:
+        moving = {v for v in variables_of(index) if v in inside}
+        if not moving.isdisjoint(used) or not _is_dense(index, moving, inside):
+            return False
+        used |= moving
+    return True
+
+
+def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
+    """Tell whether ``index`` takes every value between its least and its greatest."""
+    steps: list[tuple[int, Var]] = []
+    for variable in moving:
+        step = linear_coefficient(index, variable)
+        if step is None or not variables_of(extents[variable]).isdisjoint(moving):
+            return False
+        steps.append((abs(step), variable))
+    rest = substitute(index, dict.fromkeys(moving, ZERO))
+    if moving and bounds(rest, {}) != (rest, rest):
+        return False  # the box is larger than what is written
+    reach = 0
+    known = True
+    for step, variable in sorted(steps, key=lambda pair: pair[0]):
+        if step > 1 and (not known or step > reach + 1):
+            return False
+        extent = extents[variable]
+        known = known and extent.is_constant
+        reach += step * max(0, extent.constant - 1)
+    return True
 
 
 def _read_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
@@ -75,7 +123,7 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = bounds(index, extents)
+                found = _range(index, extents)
                 if clip or found is None:
                     found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
@@ -84,6 +132,15 @@ def _union_box(
         low, high = interval if interval is not None else (ZERO, tensor.shape[axis] - 1)
         box.append((low, high - low + 1))
     return tuple(box)
+
+
+def _range(index: Affine, extents: Extents) -> Interval | None:
+    """Return the bounds of ``index`` over loops; where none of them moves it, itself."""
+    return bounds(index, extents) if depends_on(index, set(extents)) else _fixed(index)
+
+
+def _fixed(index: Affine) -> Interval | None:
+    return None if bounds(index, {}) is None else (index, index)  # None: taken from data
 
 
 def _clipped(found: Interval | None, whole: Interval) -> Interval:
@@ -139,7 +196,7 @@ def written_guard(
     reduction = compute.binding[len(compute.stage.axes) :]
     reduction_variables = {v for form in reduction for v in variables_of(form) if v in inside}
     complete = True
-    for form in compute.guard:
+    for form in tails_of(compute):
         moving = {v for v in variables_of(form) if v in inside}
         if moving & reduction_variables:
             continue
@@ -147,52 +204,23 @@ def written_guard(
             forms.append(form)
             continue
         said = _over_axes(form, place, stage, moving)
-        if said is None:
+        if said is None or depends_on(said, set(inside)):
             complete = False
         elif said not in forms and not _is_clip(said, stage):
             forms.append(said)
     return tuple(forms), complete
 
 
-def is_filled(place: Place) -> bool:
-    """Tell whether a statement, its guards apart, writes every element of the box it spans.
-
-    So it does when the axes move with loops of their own, each axis without gaps:
-    ``16 * a + b`` with ``b < 16`` fills a range, ``16 * a + b`` with ``b < 8`` or a remainder
-    may not.
-    """
-    compute = place.compute
-    extents = place.extents()
-    seen: set[Var] = set()
-    for index in compute.binding[: len(compute.stage.axes)]:
-        moving = {v for v in variables_of(index) if v in extents}
-        if moving & seen or not _is_dense(index, moving, extents):
-            return False
-        seen |= moving
-    return True
-
-
-def _is_dense(index: Affine, moving: set[Var], extents: Extents) -> bool:
-    strides = {v: linear_coefficient(index, v) for v in moving}
-    span = 1
-    for variable, stride in sorted(strides.items(), key=lambda item: abs(item[1] or 0)):
-        extent = extents[variable]
-        if not stride or abs(stride) > span:
-            return False
-        if not extent.is_constant:
-            return variable is max(strides, key=lambda v: abs(strides[v] or 0))
-        span += abs(stride) * (extent.constant - 1)
-    return True
-
-
 def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:
     for axis, index in zip(stage.axes, place.compute.binding, strict=False):
-        fixed = {v: ZERO for v in moving}
-        inner = index - substitute(index, fixed)
+        outer = substitute(index, {v: ZERO for v in moving})
+        if depends_on(outer, set(place.extents())):
+            continue  # the index moves with other loops too
+        inner = index - outer
         for sign in (1, -1):
             rest = form - inner * sign
             if not depends_on(rest, moving):
-                return rest + (affine(axis.variable) - substitute(index, fixed)) * sign
+                return rest + (affine(axis.variable) - outer) * sign
     return None
 
 

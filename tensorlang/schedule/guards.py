@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tensorlang.ir.affine import Affine, FloorDiv, affine
+from tensorlang.ir.affine import Affine, FloorDiv, affine, depends_on, substitute, variables_of
 from tensorlang.ir.interval import Extents, is_nonnegative
 from tensorlang.ir.program import Compute, For, Fused, Seq, Stmt
 from tensorlang.ir.walk import map_children
@@ -28,6 +28,27 @@ def normalized(form: Affine) -> Affine:
     return atom.operand + rest * atom.divisor
 
 
+def tails_of(compute: Compute) -> tuple[Affine, ...]:
+    """Return the guard without the predicate of a reduction, which its init does not have.
+
+    A form of the predicate that only keeps the element inside its tensor stays.
+    """
+    stage = compute.stage
+    if not stage.predicate or compute.part == "init":
+        return compute.guard
+    mapping = dict(zip(stage.variables, compute.binding, strict=True))
+    predicate = {substitute(form, mapping) for form in stage.predicate}
+    predicate.difference_update(inside_tensor(compute))
+    return tuple(form for form in compute.guard if form not in predicate)
+
+
+def inside_tensor(compute: Compute) -> tuple[Affine, ...]:
+    """Return the forms that are >= 0 where the instance writes inside the tensor."""
+    pairs = list(zip(compute.stage.axes, compute.binding, strict=False))
+    upper = [axis.extent - 1 - form for axis, form in pairs]
+    return (*upper, *(form for _, form in pairs))
+
+
 def is_implied(form: Affine, guard: tuple[Affine, ...], extents: Extents) -> bool:
     """Tell whether ``form >= 0`` follows from the loops' extents and one form of ``guard``."""
     if is_nonnegative(form, extents):
@@ -41,7 +62,10 @@ def add_guard(body: Stmt, form: Affine, extents: Extents) -> Stmt:
 
     def visit(stmt: Stmt, around: Extents) -> Stmt:
         if isinstance(stmt, Compute):
-            if is_implied(form, stmt.guard, around):
+            # An init has no predicate, so what it needs must not follow from that alone.
+            reduction = stmt.binding[len(stmt.stage.axes) :]
+            inherited = not any(depends_on(index, variables_of(form)) for index in reduction)
+            if is_implied(form, tails_of(stmt) if inherited else stmt.guard, around):
                 return stmt
             return replace(stmt, guard=(*stmt.guard, form))
         inner = dict(around)

@@ -123,6 +123,13 @@ def require_proof(program: Program, claim: str, advice: str, *loops: Var) -> Non
         raise Refusal(claim, advice, loops=loops, counterexample=str(failure.counterexample))
 
 
+def is_proved(program: Program) -> bool:
+    """Tell whether a program provably computes its definition."""
+    from tensorlang.poly.proof import prove
+
+    return prove(_placed(program)).ok
+
+
 def _placed(program: Program) -> Program:
     from tensorlang.schedule.place_inits import place_inits
 

@@ -23,7 +23,8 @@ from tensorlang.ir.affine import Affine, Var, depends_on, substitute, variables_
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.interval import Extents, bounds
 from tensorlang.ir.program import EMPTY, Alloc, Compute, For, Fused, Program, Run, Seq, Stmt
-from tensorlang.ir.walk import loop_variables, map_children, sequence
+from tensorlang.ir.walk import computes_of, loop_variables, map_children, sequence
+from tensorlang.schedule.guards import inside_tensor, tails_of
 
 Path: TypeAlias = tuple[Stmt, ...]
 """The statements around a ``Compute``, outermost first."""
@@ -105,10 +106,9 @@ def init_nest(compute: Compute, below: Path) -> Stmt:
             new, exact = _clone(stmt, fresh, dropped)
             loops.extend(new)
             bounded |= not exact
-    guard = [form for form in compute.guard if not depends_on(form, gone)]
-    guard = _without_predicate(compute, guard)
+    guard = [form for form in tails_of(compute) if not depends_on(form, gone)]
     if bounded:  # the box that the loops span may be larger than what is updated
-        guard.extend(form for form in _inside_tensor(compute) if form not in guard)
+        guard.extend(form for form in inside_tensor(compute) if form not in guard)
     nest: Stmt = Compute(
         stage,
         tuple([substitute(form, fresh) for form in data_binding]),
@@ -186,29 +186,41 @@ def _clone(
     return [For(variable, extent, "serial", EMPTY) for variable, extent in data], exact
 
 
-def _without_predicate(compute: Compute, guard: list[Affine]) -> list[Affine]:
-    """Remove what restricts the reduction, even where its loops have become constants."""
-    stage = compute.stage
-    if not stage.predicate:
-        return guard
-    mapping = dict(zip(stage.variables, compute.binding, strict=True))
-    predicate = {substitute(form, mapping) for form in stage.predicate}
-    predicate.difference_update(_inside_tensor(compute))
-    return [form for form in guard if form not in predicate]
-
-
-def _inside_tensor(compute: Compute) -> list[Affine]:
-    """Return the forms that are >= 0 where the instance writes inside the tensor."""
-    pairs = list(zip(compute.stage.axes, compute.binding, strict=False))
-    upper = [axis.extent - 1 - form for axis, form in pairs]
-    return upper + [form for _, form in pairs]
-
-
 def _outer_redirections(compute: Compute, below: Path) -> tuple[tuple[Tensor, Tensor], ...]:
     """Return the redirections of the write to storage that exists where the init stands."""
-    allocated = {stmt.tensor for stmt in below if isinstance(stmt, Alloc)}
+    targets = {
+        tensor: outer_target(compute.redirect(tensor), below) for tensor in compute.stage.tensors
+    }
     return tuple(
-        (source, target)
-        for source, target in compute.via
-        if source in compute.stage.tensors and target not in allocated
+        (tensor, target)
+        for tensor, target in targets.items()
+        if target is not None and target is not tensor
     )
+
+
+def outer_target(target: Tensor, below: Path) -> Tensor | None:
+    """Return where the value comes from that ``target`` has at the beginning of ``below``.
+
+    A copy that lives further in is filled from another place first: that is where an init goes.
+    None for storage that begins empty inside.
+    """
+    depth = {
+        stmt.tensor: position for position, stmt in enumerate(below) if isinstance(stmt, Alloc)
+    }
+    filled_from = {
+        copy: source
+        for copy, source in _copied(below)
+        if depth.get(copy, -1) > depth.get(source, -1)
+    }
+    while target in depth and target in filled_from:
+        target = filled_from[target]
+    return None if target in depth else target
+
+
+def _copied(below: Path) -> list[tuple[Tensor, Tensor]]:
+    """Return where each copy below the place goes, and what it copies."""
+    return [
+        (copy.redirect(copy.stage.tensor), copy.redirect(copy.stage.copies))
+        for copy in (computes_of(below[0]) if below else ())
+        if copy.stage.copies is not None
+    ]

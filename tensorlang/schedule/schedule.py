@@ -120,9 +120,10 @@ class Schedule(Session):
 
     def unroll(self, loop: LoopArgument, factor: int | None = None) -> None:
         """Write out the iterations of a loop; with ``factor``, of the inner part after a split."""
-        if factor is not None:
-            _, loop = self.split(loop, factor)
-        self._take(Step("unroll", (loop,)), lambda: Unroll(self._loop(loop)))
+        self._take(
+            Step("unroll", (loop,), {} if factor is None else {"factor": factor}),
+            lambda: Unroll(self._loop(loop), factor),
+        )
 
     # --- where a stage runs --------------------------------------------------------------------
 

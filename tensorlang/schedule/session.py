@@ -244,7 +244,7 @@ class Session:
                 names = {variable.name: variable for variable in variables}
                 return variables, tuple(parse_affine(text, names) for text in layout_map.indices)
             return trace_layout(len(tensor.shape), layout_map)
-        except (ParseError, TypeError, ZeroDivisionError) as error:
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             raise Refusal(
                 f"the layout map does not work: {error}",
                 "a function of positions, such as lambda k, n: (n // 16, k, n % 16)",

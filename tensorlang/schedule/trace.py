@@ -25,7 +25,8 @@ class LayoutText:
     indices: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"lambda {', '.join(self.variables)}: ({', '.join(self.indices)},)"
+        parameters = "".join(f" {', '.join(self.variables)}" if self.variables else "")
+        return f"lambda{parameters}: ({''.join(f'{index}, ' for index in self.indices).rstrip()})"
 
 
 @dataclass(frozen=True, slots=True)

@@ -325,6 +325,23 @@ def test_gather_and_scatter(target: str) -> None:
         np.testing.assert_array_equal(outcome.outputs[0], values[::-1])
 
 
+def test_serial_loop_inside_a_vectorized_one() -> None:
+    """Each lane sums a row of its own; rows lie a symbolic distance apart."""
+    rows, columns = Var("M"), Var("K")
+    x, y = buffer("X", f32, affine(rows) * columns), buffer("Y", f32, rows)
+
+    def body(i: Affine) -> object:
+        k = Var("k")
+        total = call("add", load(y, i), load(x, i * columns + k))
+        return seq(store(y, i, Const(0.0, f32)), loop(k, columns, store(y, i, total)))
+
+    kernel = Kernel(program(lanes_over(rows, 8, body), (rows, columns), (x,), (y,)))
+    for m, n in ((0, 3), (5, 0), (1, 1), (8, 3), (13, 5)):
+        values = counting(m * n).reshape(m, n)
+        got = kernel([values], (m, n)).outputs[0]
+        np.testing.assert_array_equal(got, values.sum(1))
+
+
 def test_uniform_values_are_computed_once() -> None:
     """What does not depend on the lane stays scalar."""
     size = Var("N")

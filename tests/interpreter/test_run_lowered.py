@@ -8,7 +8,7 @@ from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.run import run_lowered
 from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Condition, Scalar
-from tensorlang.ir.expr import Cast, Const, ScalarRef, index_from_value
+from tensorlang.ir.expr import Call, Cast, Const, ScalarRef, index_from_value
 from tensorlang.ir.lowered import (
     Allocate,
     BoundsCheck,
@@ -75,10 +75,13 @@ def test_unwritten_output_and_temporary():
     with pytest.raises(InterpreterError, match=r"the output y\[0\] was never written"):
         op.run(loops([(i, affine(op.n) - 1)], op.store(affine(i) + 1)), np.zeros(3, np.float32))
     t = Buffer("t", f32, affine(4), "local")
-    read = op.store(i, FlatLoad(t, affine(i)))
+    read = op.store(i, Call("neg", (FlatLoad(t, affine(i)),), f32))
     body = loops([(i, op.n)], Allocate(t, read))
     with pytest.raises(InterpreterError, match=r"y\[i\]\[i=0\] reads t\[0\], which was never"):
         op.run(body, np.zeros(3, np.float32))
+    moved = loops([(i, op.n)], Allocate(t, op.store(i, FlatLoad(t, affine(i)))))
+    with pytest.raises(InterpreterError, match=r"the output y\[0\] was never written"):
+        op.run(moved, np.zeros(3, np.float32))
     zeroed = loops([(i, op.n)], Allocate(t, read, zeroed=True))
     assert op.run(zeroed, np.zeros(3, np.float32))[0].tolist() == [0, 0, 0]
 

@@ -41,15 +41,42 @@ def the_loop(program: Program, handle: Var) -> Loop:
 
 
 def require_plain(loop: Loop, step: str) -> For:
-    """Refuse a fused loop over symbolic extents where ``step`` needs a loop over one variable."""
+    """Refuse a fused loop over several variables where ``step`` needs a loop over one."""
     if isinstance(loop, For):
         return loop
     raise Refusal(
         f"{step} needs a loop over one variable, and {loop.handle} runs over "
-        f"({', '.join(map(str, loop.variables))}) of symbolic sizes",
-        "take this step before fuse, or fix the sizes: tl.schedule(op, N=1024)",
+        f"({', '.join(map(str, loop.variables))})",
+        f"{step} before fuse; loops of one stage's axes fuse to one variable if the sizes are "
+        "fixed: tl.schedule(op, N=1024)",
         loops=(loop.handle,),
     )
+
+
+def require_no_pieces(loop: Loop, step: str) -> None:
+    """Refuse the loop over the pieces of a fused loop: the two belong together."""
+    piece = loop.body
+    if isinstance(loop, For) and isinstance(piece, Fused) and piece.run is not None:
+        raise Refusal(
+            f"{loop.variable} runs over pieces of a fused loop over symbolic extents, and nothing "
+            f"may stand between it and {piece.handle}",
+            f"{step} before split, or before fuse; or fix the sizes: tl.schedule(op, N=1024)",
+            loops=(loop.variable, piece.handle),
+        )
+
+
+def require_room(program: Program, handle: Var, step: str) -> None:
+    """Refuse to place storage or statements inside a loop that may hold nothing new."""
+    loop = the_loop(program, handle)
+    require_no_pieces(loop, step)
+    for around in (*enclosing_loops(program.body, handle), loop):
+        if around.kind == "vectorized":
+            raise Refusal(
+                f"{step} would place storage inside the vectorized loop {handle_of(around)}, once "
+                "for each lane",
+                f"{step} at a loop around it, or before vectorize",
+                loops=(handle_of(around),),
+            )
 
 
 def require_serial(loop: Loop, step: str) -> None:

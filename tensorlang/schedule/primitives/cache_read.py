@@ -27,7 +27,13 @@ from tensorlang.ir.program import Alloc, Program, Scope, Stmt
 from tensorlang.ir.walk import sequence
 from tensorlang.schedule.boxes import clipping_guard, reads_box
 from tensorlang.schedule.naive import nest_over_box
-from tensorlang.schedule.primitives.base import Outcome, extents_around, own_extents, the_loop
+from tensorlang.schedule.primitives.base import (
+    Outcome,
+    extents_around,
+    own_extents,
+    require_room,
+    the_loop,
+)
 from tensorlang.schedule.primitives.caching import (
     cache_name,
     copy_stage,
@@ -51,6 +57,8 @@ class CacheRead:
 
     def check(self, program: Program) -> None:
         """Refuse tensors that the body does not read, or that it writes."""
+        if self.loop is not None:
+            require_room(program, self.loop, "cache_read")
         body = self._body(program)
         where = () if self.loop is None else (self.loop,)
         places = list(places_of(body))
@@ -71,10 +79,11 @@ class CacheRead:
                     loops=where,
                     compute=compute,
                 )
-        if self.loop is not None and find_alloc(body, self.tensor) is not None:
+        inside = sequence(*root_statements(body)) if self.loop is None else body
+        if find_alloc(inside, self.tensor) is not None:
             raise Refusal(
-                f"{self.tensor} is allocated inside {self.loop}, where its copy would begin",
-                "a loop inside the storage of the tensor",
+                f"{self.tensor} has no storage yet where its copy would begin",
+                "at= a loop inside the storage of the tensor",
                 loops=where,
             )
         require_constant_box(self._box(program), self.tensor, self.scope, self.loop)

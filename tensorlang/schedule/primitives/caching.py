@@ -7,8 +7,8 @@ from dataclasses import replace
 from tensorlang.ir.affine import Affine, Var, affine
 from tensorlang.ir.definition import Axis, Stage, Tensor
 from tensorlang.ir.expr import Load, loads_of
-from tensorlang.ir.program import Compute, Program, Scope, Stmt
-from tensorlang.ir.walk import rewrite
+from tensorlang.ir.program import Alloc, Compute, Program, Scope, Stmt
+from tensorlang.ir.walk import iterate, rewrite
 from tensorlang.schedule.boxes import Box
 from tensorlang.schedule.refusal import Refusal
 
@@ -18,6 +18,7 @@ _AXES = "ijklmnpqrs"
 def cache_name(program: Program, tensor: Tensor, suffix: str) -> str:
     """Return a name for a copy of ``tensor`` that no stage has yet: ``B.local``, ``B.local_1``."""
     taken = {t.name for stage in program.stages for t in stage.tensors}
+    taken |= {stmt.tensor.name for stmt in iterate(program.body) if isinstance(stmt, Alloc)}
     name = f"{tensor.name}.{suffix}"
     number = 1
     while name in taken:
@@ -35,6 +36,12 @@ def copy_stage(target: Tensor, source: Tensor) -> Stage:
 def axis_name(position: int) -> str:
     """Return a short name for an axis of a copy."""
     return _AXES[position] if position < len(_AXES) else f"i{position}"
+
+
+def accessed_tensors(compute: Compute) -> set[Tensor]:
+    """Return what an instance reads and writes, where it really goes."""
+    touched = {*compute.stage.tensors, *(load.tensor for load in loads_of(*compute.stage.values))}
+    return {compute.redirect(tensor) for tensor in touched}
 
 
 def redirect(body: Stmt, tensor: Tensor, target: Tensor) -> Stmt:

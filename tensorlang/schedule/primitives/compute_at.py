@@ -16,9 +16,10 @@ iterations overlap, elements are computed again. The loops of the stage are made
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ZERO, Var
+from tensorlang.ir.affine import ZERO, Var, affine
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Seq, Stmt
@@ -28,14 +29,16 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
-    enclosing_loops,
+    enclosing,
     extents_around,
     own_extents,
+    require_room,
     the_loop,
 )
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import (
     Place,
+    find_alloc,
     handle_of,
     label_of,
     nest_of,
@@ -57,13 +60,7 @@ class ComputeAt:
         """Refuse outputs, scheduled stages, and loops that do not hold every consumer."""
         loop = the_loop(program, self.loop)
         require_movable(program, self.stage, "compute_at")
-        for around in (*enclosing_loops(program.body, self.loop), loop):
-            if around.kind == "vectorized":
-                raise Refusal(
-                    f"{self.stage.name} would be computed once a lane of {handle_of(around)}",
-                    "compute it at a loop around the vectorized one",
-                    loops=(self.loop,),
-                )
+        require_room(program, self.loop, "compute_at")
         inside = {id(place.compute) for place in places_of(loop.body)}
         consumers = consumers_of(program, self.stage)
         if not consumers:
@@ -85,6 +82,8 @@ class ComputeAt:
                 "a loop of a stage that reads it",
                 loops=(self.loop,),
             )
+        around = (*enclosing(program.body, self.loop), *iterate(loop.body))
+        require_visible(program, self.stage, around, "compute_at", self.loop)
         if self._reads_what_is_inside(program):
             require_proof(
                 self.apply(program).program,
@@ -114,14 +113,30 @@ class ComputeAt:
         places = [place.inside(self.loop) for place in _below(program, self.loop)]
         read = [tensor for tensor in self.stage.tensors if _is_read(places, tensor)]
         boxes = [reads_box(places, tensor) for tensor in read]
+        whole = tuple((ZERO, axis.extent) for axis in self.stage.axes)
         if any(box != boxes[0] for box in boxes):
-            return tuple((ZERO, axis.extent) for axis in self.stage.axes)
-        return boxes[0]
+            return whole
+        runs_along = recurrence_axes(self.stage)
+        return tuple(
+            everything if position in runs_along else needed
+            for position, (everything, needed) in enumerate(zip(whole, boxes[0], strict=True))
+        )
 
     def _reads_what_is_inside(self, program: Program) -> bool:
         loop = the_loop(program, self.loop)
         allocated = {id(stmt.tensor) for stmt in iterate(loop.body) if isinstance(stmt, Alloc)}
         return any(id(load.tensor) in allocated for load in loads_of(*self.stage.values))
+
+
+def recurrence_axes(stage: Stage) -> set[int]:
+    """Return the axes along which a recurrence reads other elements of its own."""
+    return {
+        position
+        for load in loads_of(*stage.values)
+        if load.tensor in stage.tensors
+        for position, axis in enumerate(stage.axes)
+        if load.indices[position] != affine(axis.variable)
+    }
 
 
 def _is_read(places: list[Place], tensor: object) -> bool:
@@ -173,16 +188,30 @@ def require_movable(program: Program, stage: Stage, step: str) -> None:
             )
 
 
+def require_visible(
+    program: Program, stage: Stage, around: Iterable[Stmt], step: str, *loops: Var
+) -> None:
+    """Refuse to compute a stage where something that it reads has no storage."""
+    visible = set(around)
+    for load in loads_of(*stage.values):
+        alloc = find_alloc(program.body, load.tensor)
+        if alloc is not None and alloc not in visible and load.tensor not in stage.tensors:
+            raise Refusal(
+                f"{stage.name} reads {load.tensor}, which lives inside other loops only",
+                f'{step} before {load.tensor} is moved, or s.compute_root("{load.tensor}") first',
+                loops=loops,
+            )
+
+
 def is_untouched(place: Place, stage: Stage) -> bool:
     """Tell whether the loops of ``stage`` at ``place`` are still as they were made."""
     own = [loop for loop in place.loops if loop.owner == stage.name]
     axes = iter([axis.variable.name for axis in stage.all_axes])
     plain = all(loop.kind == "serial" for loop in own)
-    redirected = any(source in stage.tensors for source, _ in place.compute.via)
     return (
         all(handle_of(loop).name in axes for loop in own)  # in order, units left out
         and plain
-        and not redirected
+        and not place.compute.via
         and place.compute.part == "whole"
     )
 

@@ -22,7 +22,11 @@ from tensorlang.ir.expr import Cast, Expr, Load, children, loads_of
 from tensorlang.ir.program import Compute, Program, Stmt
 from tensorlang.ir.walk import rewrite, rewrite_expr, substitute_in_expr
 from tensorlang.schedule.primitives.base import Outcome
-from tensorlang.schedule.primitives.compute_at import consumers_of, require_movable
+from tensorlang.schedule.primitives.compute_at import (
+    consumers_of,
+    require_movable,
+    require_visible,
+)
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import nest_of, without_alloc, without_stmt
 
@@ -56,6 +60,8 @@ class ComputeInline:
                     compute=place.compute,
                 )
 
+            require_visible(program, self.stage, place.ancestors, "compute_inline")
+
     def apply(self, program: Program) -> Outcome:
         """Return the program with the stage substituted into its readers."""
         nest = nest_of(program.body, self.stage)
@@ -71,7 +77,9 @@ class ComputeInline:
             return stmt
 
         records = tuple(Inlined(readers[key], new[key], self.stage) for key in readers)
-        stages = tuple(new.get(id(stage), stage) for stage in program.stages)
+        stages = tuple(
+            new.get(id(stage), stage) for stage in program.stages if stage is not self.stage
+        )
         return Outcome(
             replace(
                 program,

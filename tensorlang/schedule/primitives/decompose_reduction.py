@@ -20,7 +20,12 @@ from tensorlang.ir.affine import Var
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import rewrite, sequence
-from tensorlang.schedule.place_inits import depth_of_place, init_nest, reduction_variables
+from tensorlang.schedule.place_inits import (
+    depth_of_place,
+    init_nest,
+    outer_target,
+    reduction_variables,
+)
 from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import Place, handle_of, places_of, replace_stmt
@@ -51,6 +56,15 @@ class DecomposeReduction:
                 "the outermost reduction loop, or a loop around it",
                 loops=(self.loop,),
             )
+
+        for tensor in map(place.compute.redirect, self.stage.tensors):
+            if outer_target(tensor, place.ancestors[depth:]) is None:
+                raise Refusal(
+                    f"{tensor} is allocated inside {self.loop}, and an init before the loop could "
+                    "not reach it",
+                    "a loop inside the storage that is accumulated in",
+                    loops=(self.loop,),
+                )
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the init placed."""

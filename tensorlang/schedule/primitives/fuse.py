@@ -9,6 +9,7 @@ Before                      After ``fuse(i, j)`` of fixed N = 8      of symbolic
 
 The instances and their order stay the same, so it is always legal. For symbolic inner extents
 ``i.j // N`` would not be affine: the fused loop then keeps its variables, in lexicographic order.
+So it does where it mixes data and reduction loops, whose init runs over the data loops alone.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from dataclasses import dataclass, replace
 
 from tensorlang.ir.affine import ONE, Affine, Var, affine, variables_of
 from tensorlang.ir.program import For, Fused, Program, Stmt
-from tensorlang.ir.walk import substitute_in_stmt
+from tensorlang.ir.walk import computes_of, substitute_in_stmt
+from tensorlang.schedule.place_inits import reduction_variables
 from tensorlang.schedule.primitives.base import (
     Outcome,
     obstacle,
+    require_no_pieces,
     require_plain,
     require_serial,
     the_loop,
@@ -60,6 +63,7 @@ class Fuse:
                 )
             own.add(handle)
             current = below
+        require_no_pieces(current, "fuse")
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the loops fused."""
@@ -70,7 +74,8 @@ class Fuse:
             chain.append(current)
             current = current.body
         name = ".".join(loop.variable.name for loop in chain)
-        if all(loop.extent.is_constant and loop.extent.constant > 0 for loop in chain[1:]):
+        fixed = all(loop.extent.is_constant and loop.extent.constant > 0 for loop in chain[1:])
+        if fixed and not _mixes_reductions(chain):
             fused = _fuse_fixed(chain, Var(name))
         else:
             fused = Fused(
@@ -84,6 +89,22 @@ class Fuse:
         handle = fused.variable if isinstance(fused, For) else fused.handle
         body = replace_loop(program.body, self.loops[0], lambda _: fused)
         return Outcome(replace(program, body=body), (handle,))
+
+
+def _mixes_reductions(chain: list[For]) -> bool:
+    """Tell whether data and reduction loops of a stage whose init is not placed yet meet.
+
+    Its init runs over the data loops alone, so they must stay apart.
+    """
+    variables = {loop.variable for loop in chain}
+    for compute in computes_of(chain[-1].body):
+        reduction = reduction_variables(compute)
+        data = {
+            v for form in compute.binding[: len(compute.stage.axes)] for v in variables_of(form)
+        }
+        if compute.part == "whole" and variables & reduction and variables & data:
+            return True
+    return False
 
 
 def _fuse_fixed(chain: list[For], variable: Var) -> For:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import Affine, AffineLike, FloorDiv, Var, affine
+from tensorlang.ir.affine import Affine, AffineLike, FloorDiv, Var, affine, variables_of
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import Alloc, Layout, Program
@@ -55,6 +55,14 @@ class SetLayout:
             raise Refusal(
                 f"the places of {self.tensor} have no bounds",
                 "a map made of + - * // % with constants",
+            )
+        changing = {v for form in shape for v in variables_of(form)}
+        changing -= {*program.definition.sizes, *self.variables}
+        if changing:
+            raise Refusal(
+                f"the box of {self.tensor} has a shape that changes with "
+                f"{', '.join(sorted(map(str, changing)))}",
+                "lay out a buffer whose shape depends on sizes alone",
             )
         if not self._is_plainly_injective(alloc):
             self._require_injective(program)

@@ -24,7 +24,13 @@ from tensorlang.ir.walk import sequence
 from tensorlang.schedule.boxes import Box, clipping_guard, writes_box, written_guard
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
-from tensorlang.schedule.primitives.base import Outcome, extents_around, own_extents, the_loop
+from tensorlang.schedule.primitives.base import (
+    Outcome,
+    extents_around,
+    own_extents,
+    require_room,
+    the_loop,
+)
 from tensorlang.schedule.primitives.compute_at import is_untouched
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import Place, nest_of, places_of, replace_loop, without_stmt
@@ -45,6 +51,7 @@ class ReverseComputeAt:
                 "compute_at moves what it reads instead",
                 loops=(self.loop,),
             )
+        require_room(program, self.loop, "reverse_compute_at")
         for place in places_of(program.body):
             if place.compute.stage is self.stage and not is_untouched(place, self.stage):
                 raise Refusal(

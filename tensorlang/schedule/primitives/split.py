@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ONE, Affine, Var, affine
+from tensorlang.ir.affine import ONE, Affine, Var, affine, variables_of
 from tensorlang.ir.definition import Condition
 from tensorlang.ir.program import For, Fused, Program, Run, Stmt, Tail
 from tensorlang.ir.walk import substitute_in_stmt
@@ -25,6 +25,7 @@ from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import (
     Outcome,
     extents_around,
+    require_no_pieces,
     require_serial,
     the_loop,
 )
@@ -54,6 +55,7 @@ class Split:
         if self.tail not in TAILS:
             raise Refusal(f"there is no tail {self.tail!r}", f"one of {', '.join(TAILS)}")
         require_serial(loop, "split")
+        require_no_pieces(loop, "split")
         if isinstance(loop, Fused):
             if loop.run is not None:
                 raise Refusal(
@@ -68,6 +70,14 @@ class Split:
                     loops=(self.loop,),
                 )
             return
+        changing = variables_of(loop.extent) - set(program.definition.sizes)
+        if self.tail == "exact" and changing:
+            raise Refusal(
+                f"the extent {loop.extent} of {self.loop} changes with "
+                f"{', '.join(sorted(map(str, changing)))}, and no call can check what it is",
+                'another tail: "auto" guards the last block',
+                loops=(self.loop,),
+            )
         if self.tail == "exact" and loop.extent.is_constant and loop.extent.constant % self.factor:
             raise Refusal(
                 f"{self.factor} does not divide the extent {loop.extent} of {self.loop}",

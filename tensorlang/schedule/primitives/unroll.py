@@ -25,6 +25,7 @@ from tensorlang.schedule.primitives.base import (
     the_loop,
 )
 from tensorlang.schedule.primitives.kinds import require_constant_extent, with_kind
+from tensorlang.schedule.primitives.split import Split
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import loops_of
 
@@ -33,12 +34,20 @@ MAX_COPIES = 4096
 
 @dataclass(frozen=True, slots=True)
 class Unroll:
-    """Write out every iteration of ``loop``."""
+    """Write out every iteration of ``loop``; with a factor, of the inner loop after a split."""
 
     loop: Var
+    factor: int | None = None
 
     def check(self, program: Program) -> None:
         """Refuse symbolic extents and unrolls that would explode."""
+        if self.factor is not None:
+            split = Split(self.loop, self.factor)
+            require_plain(the_loop(program, self.loop), "unroll")
+            split.check(program)
+            outcome = split.apply(program)
+            Unroll(_inner(outcome)).check(outcome.program)
+            return
         loop = require_plain(the_loop(program, self.loop), "unroll")
         require_serial(loop, "unroll")
         copies = require_constant_extent(program, self.loop, "unroll", 4)
@@ -56,4 +65,13 @@ class Unroll:
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the loop unrolled."""
-        return with_kind(program, self.loop, "unrolled")
+        if self.factor is None:
+            return with_kind(program, self.loop, "unrolled")
+        outcome = Split(self.loop, self.factor).apply(program)
+        return with_kind(outcome.program, _inner(outcome), "unrolled")
+
+
+def _inner(outcome: Outcome) -> Var:
+    inner = outcome.results[1]
+    assert isinstance(inner, Var)
+    return inner

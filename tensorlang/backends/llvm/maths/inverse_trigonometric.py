@@ -7,8 +7,8 @@
              = pi/2 - atan d/n,                     n/d above tan(3 pi/8)
 
 Both ranges of asin are computed and one chosen; atan chooses its fraction first, so that there is
-one division. Multiples of pi are in two parts. Errors (measured, ULP): asin 1.5, acos 1.5,
-atan 1.5, atan2 2.0.
+one division. Multiples of pi are in two parts. Errors in units of the last place, tested in f32
+and f64: asin 1.3, acos 1.3, atan 2.0, atan2 2.0.
 """
 
 from __future__ import annotations

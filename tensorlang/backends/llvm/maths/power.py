@@ -5,9 +5,9 @@ logarithm, for an exponent up to 1024 magnifies its error:
 
     log(m) = 2 s + s^3 (2/3 + s^2 Q(s^2)),   s = (m - 1) / (m + 1) and its square in pairs
 
-Errors (measured, ULP): f32 0.6, f64 1.5. Results below the least normal number are 0. Special
-cases as in C: pow(x, 0) = pow(1, y) = 1 even for NaN, NaN for a negative x and a y that is no
-integer.
+Error in units of the last place, tested in f32 and f64: 1.8. Results below the least normal number
+are 0. Special cases as in C: pow(x, 0) = pow(1, y) = 1 even for NaN, NaN for a negative x and a y
+that is no integer.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ loses by rounding is kept beside it, so that results near multiples of pi have a
 does this in f64. From 2^20 on (inf included) a lane's result is the C library's: such vectors take
 a path of their own.
 
-Errors (measured, ULP): sin and cos 1.0, tan 2.5.
+Errors in units of the last place, tested in f32 and f64: sin and cos 0.9, tan 2.4.
 """
 
 from __future__ import annotations
