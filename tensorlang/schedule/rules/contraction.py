@@ -26,13 +26,21 @@ if TYPE_CHECKING:
 
 
 def schedule_contraction(
-    schedule: Schedule, stage: Stage, contraction: Contraction, machine: Machine
+    schedule: Schedule,
+    stage: Stage,
+    contraction: Contraction,
+    machine: Machine,
+    epilogue: Stage | None = None,
 ) -> None:
-    """Schedule a contraction around a register tile of one row axis and the last column axis."""
-    loops = schedule[stage.name].loops
-    count = len(stage.axes)
-    data, sums = list(loops[:count]), list(loops[count:])
+    """Schedule a contraction around a register tile of one row axis and the last column axis.
+
+    With an ``epilogue`` (the bias and activation of a layer) the tiles are the epilogue's: each is
+    finished while its sums are at hand, and the sums have no storage beyond a tile.
+    """
     lanes = machine.lanes(stage.tensor.dtype)
+    count = len(stage.axes)
+    last = stage if epilogue is None else epilogue
+    data = list(schedule[last.name].loops[:count])
     rows, columns = machine.register_tile(stage.tensor.dtype)
     row = data[contraction.rows[-1]]
     column = data[-1]
@@ -41,21 +49,47 @@ def schedule_contraction(
     rows = _fitting(row, rows, 1)
     panel, in_panel = schedule.split(column, columns)
     tile, in_tile = schedule.split(row, rows)
-    vector_block, vector = schedule.split(in_panel, lanes) if columns > lanes else (None, in_panel)
-    inner: list[Loop] = [*sums, in_tile]
-    if vector_block is not None:
-        inner.append(vector_block)
-    schedule.reorder(*others, panel, tile, *inner, vector)
-    schedule.vectorize(vector)
-    if vector_block is not None:
-        schedule.unroll(vector_block)
-    schedule.unroll(in_tile)
+    if epilogue is None:
+        sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
+        schedule.reorder(*others, panel, tile, *sums, in_tile, in_panel)
+        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
+    else:
+        schedule.reorder(*others, panel, tile, in_tile, in_panel)
+        schedule.compute_at(stage.name, tile)
+        _schedule_tile(schedule, stage, rows, columns, lanes)
+        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
     outer = schedule.fuse(*others, panel) if others else panel
     schedule.parallel(outer)
-    back = schedule.cache_write(stage.name, at=tile)
-    vectorize_copy(schedule, back.name, lanes)
+    if epilogue is None:
+        back = schedule.cache_write(stage.name, at=tile)
+        vectorize_copy(schedule, back.name, lanes)
     if not others and _is_contiguous(stage, contraction):
         _pack(schedule, contraction, panel, lanes)
+
+
+def _schedule_tile(
+    schedule: Schedule, stage: Stage, rows: int, columns: int, lanes: int
+) -> None:
+    """Order the loops that compute one tile: sums outside, rows and vectors inside."""
+    loops = list(schedule[stage.name].loops)
+    row = loops.pop(0) if rows > 1 else None  # a tile one row high has no loop over it
+    column = loops.pop(0)
+    inner = [column] if row is None else [row, column]
+    if loops:
+        schedule.reorder(*loops, *inner)
+    _fill_registers(schedule, row, column, columns, lanes)
+
+
+def _fill_registers(
+    schedule: Schedule, row: Loop | None, column: Loop, columns: int, lanes: int
+) -> None:
+    """Write out the rows and vectors of a tile."""
+    block, vector = schedule.split(column, lanes) if columns > lanes else (None, column)
+    schedule.vectorize(vector)
+    if block is not None:
+        schedule.unroll(block)
+    if row is not None:
+        schedule.unroll(row)
 
 
 def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int) -> None:
