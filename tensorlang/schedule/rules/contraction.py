@@ -44,27 +44,33 @@ def schedule_contraction(
     rows, columns = machine.register_tile(stage.tensor.dtype)
     row = data[contraction.rows[-1]]
     column = data[-1]
-    others = [loop for loop in data if loop not in (row, column)]
+    # what only the rows' operand knows of runs inside a panel, so that it is packed once for all
+    inside = [data[place] for place in contraction.rows[:-1]]
+    outside = [loop for loop in data if loop not in (row, column, *inside)]
     columns = _fitting(column, columns, lanes)
     rows = _fitting(row, rows, 1)
     panel, in_panel = schedule.split(column, columns)
     tile, in_tile = schedule.split(row, rows)
     if epilogue is None:
         sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
-        schedule.reorder(*others, panel, tile, *sums, in_tile, in_panel)
+        schedule.reorder(*outside, panel, *inside, tile, *sums, in_tile, in_panel)
         _fill_registers(schedule, in_tile, in_panel, columns, lanes)
     else:
-        schedule.reorder(*others, panel, tile, in_tile, in_panel)
+        schedule.reorder(*outside, panel, *inside, tile, in_tile, in_panel)
         schedule.compute_at(stage.name, tile)
         _schedule_tile(schedule, stage, rows, columns, lanes)
         _fill_registers(schedule, in_tile, in_panel, columns, lanes)
-    outer = schedule.fuse(*others, panel) if others else panel
+    outer = schedule.fuse(*outside, panel) if outside else panel
     schedule.parallel(outer)
     if epilogue is None:
         back = schedule.cache_write(stage.name, at=tile)
         vectorize_copy(schedule, back.name, lanes)
-    if not others and _is_contiguous(stage, contraction):
+    if outside:
+        return
+    if _is_contiguous(stage, contraction):
         _pack(schedule, contraction, panel, lanes)
+    else:
+        _pack_transposed(schedule, stage, contraction, panel)
 
 
 def _schedule_tile(
@@ -99,6 +105,20 @@ def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int)
         block, copy = schedule.split(copy, lanes)
         schedule.unroll(block)
     schedule.vectorize(copy)
+
+
+def _pack_transposed(
+    schedule: Schedule, stage: Stage, contraction: Contraction, panel: Loop
+) -> None:
+    """Copy a panel of an operand that is contiguous along another axis so that columns are last."""
+    column = stage.axes[-1].variable
+    indices = contraction.column_operand.indices
+    places = [n for n, index in enumerate(indices) if linear_coefficient(index, column) != 0]
+    if len(places) != 1 or linear_coefficient(indices[places[0]], column) != 1:
+        return
+    place = places[0]
+    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=panel)
+    schedule.layout(packed.name, lambda *i: (*i[:place], *i[place + 1 :], i[place]))
 
 
 def _is_contiguous(stage: Stage, contraction: Contraction) -> bool:
