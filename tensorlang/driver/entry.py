@@ -8,7 +8,7 @@ Output: a ``CompiledFunction``; for an operator whose ranks and dtypes come with
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol, TypeVar, overload, runtime_checkable
+from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
 from tensorlang.driver.pipeline import compile_schedule
@@ -18,7 +18,6 @@ from tensorlang.runtime.callable import CompiledFunction
 from tensorlang.schedule.entry import schedule
 from tensorlang.schedule.schedule import Schedule
 
-
 Compiled = TypeVar("Compiled", covariant=True)
 
 
@@ -26,9 +25,7 @@ Compiled = TypeVar("Compiled", covariant=True)
 class Compilable(Protocol[Compiled]):
     """What knows how to compile itself: graphs, which are made of operators."""
 
-    def __tensorlang_compile__(
-        self, options: CompileOptions, fixed: Mapping[str, Any]
-    ) -> Compiled:
+    def __tensorlang_compile__(self, options: CompileOptions, fixed: Mapping[str, Any]) -> Compiled:
         """Return the compiled form; ``fixed`` are sizes and attributes."""
         ...
 
@@ -141,7 +138,8 @@ def compile(
         case Operator():
             return _compile_now(schedule(x, **sizes_and_attributes).default(), options)
         case Compilable():
-            return x.__tensorlang_compile__(options, sizes_and_attributes)
+            graph = cast("Compilable[Any]", x)
+            return graph.__tensorlang_compile__(options, sizes_and_attributes)
         case _:
             raise TypeError(
                 f"tl.compile takes an operator (@tl.compute), a schedule or a graph, found"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -157,8 +157,8 @@ class CompiledGraph:
     def time(self, *args: Any, seconds: float = 0.2, **keywords: Any) -> Timing:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
         sizes = self._sizes(args, keywords)
-        out = self(*args, **keywords)
-        out = out if isinstance(out, tuple) else (out,)
+        result = self(*args, **keywords)
+        out = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
         operations = sum(evaluate(operations_of(node), sizes) for node in self.program.nodes)
         tensors = (*self.program.inputs, *self.program.outputs)
         moved = sum(_bytes(tensor, sizes) for tensor in tensors)

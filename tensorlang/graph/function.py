@@ -75,9 +75,11 @@ class GraphFunction:
         return compiled(*self._arrays(arguments), out=out)
 
     def graph(self, *args: Any, **keywords: Any) -> Graph:
-        """Return the graph for certain arguments: attributes, and a description of every parameter
-        without annotation (an array, or an annotation such as ``tl.f32[B, 784]``).
-        """  # noqa: D205
+        """Return the graph for certain attributes, ranks and dtypes.
+
+        A parameter without annotation is described by an array, or by an annotation such as
+        ``tl.f32[B, 784]``, whose sizes the graph then has.
+        """
         given = dict(keywords)
         names = [p.name for p in self.parameters if not p.keyword_only]
         if len(args) > len(names):
@@ -86,12 +88,11 @@ class GraphFunction:
         for parameter in self.parameters:
             if parameter.kind == "tensor":
                 given.setdefault(parameter.name, _annotation(parameter))
-            elif parameter.name not in given and parameter.kind == "generic":
-                if not parameter.is_optional:
-                    raise TypeError(
-                        f"{self.name}: describe {parameter.name} by an array or an annotation, as "
-                        f"in {self.name}.graph({parameter.name}=tl.f32[M, N])"
-                    )
+            elif parameter.name not in given and self._must_be_described(parameter):
+                raise TypeError(
+                    f"{self.name}: describe {parameter.name} by an array or an annotation, as "
+                    f"in {self.name}.graph({parameter.name}=tl.f32[M, N])"
+                )
         arguments = arguments_by_name(self.name, self.parameters, (), given)
         return self._graph(self._key(arguments), arguments)
 
@@ -103,7 +104,11 @@ class GraphFunction:
     @property
     def is_generic(self) -> bool:
         """Whether the graph depends on ranks and dtypes of the arguments."""
-        return any(p.kind == "generic" and not p.is_optional for p in self.parameters)
+        return any(self._must_be_described(parameter) for parameter in self.parameters)
+
+    @staticmethod
+    def _must_be_described(parameter: Parameter) -> bool:
+        return parameter.kind == "generic" and not parameter.is_optional
 
     def __tensorlang_compile__(self, options: CompileOptions, fixed: Mapping[str, Any]) -> Any:
         """Compile the graph; one that depends on its arguments is compiled when called."""
@@ -245,7 +250,8 @@ def graph(function: Callable[..., Any]) -> GraphFunction:
         if parameter.kind in ("scalar", "dim"):
             raise definition_error(
                 f"{function.__name__}: {parameter.name}: a graph takes tensors and attributes; "
-                "give a number as an attribute (keyword-only) or as a tensor without axes, tl.f32[()]",
+                "give a number as an attribute (keyword-only) or as a tensor without axes, "
+                "tl.f32[()]",
                 location,
             )
     return GraphFunction(function, parameters, location)

@@ -7,7 +7,7 @@ Output: ``Node("matmul_1")`` over ``x: f32[B, 784], w: f32[784, 10]``, whose out
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tensorlang.graph.program import Node, complete
@@ -38,7 +38,9 @@ def instantiate(
     becomes a condition, checked at the call.
     """
     sizes, equalities = _unify(definition, tensors, dims)
-    given = Replacement(sizes, {tensor: tensors[tensor.name] for tensor in definition.inputs}, scalars)
+    given = Replacement(
+        sizes, {tensor: tensors[tensor.name] for tensor in definition.inputs}, scalars
+    )
     conditions = (*equalities, *_conditions(definition, given, tensors))
     single = len(definition.outputs) == 1
 
@@ -62,7 +64,8 @@ def instantiate(
     return Node(name, complete(instance), arguments, attributes, location)
 
 
-def _distinct(name_of):  # pyright: ignore
+def _distinct(name_of: Callable[[Tensor], str]) -> Callable[[Tensor], str]:
+    """Return the same names with a number behind those that come again."""
     taken: set[str] = set()
 
     def distinct(tensor: Tensor) -> str:
@@ -140,9 +143,7 @@ def _conditions(
     return remaining
 
 
-def _shape_error(
-    definition: Definition, message: str, tensors: Mapping[str, Tensor]
-) -> Exception:
+def _shape_error(definition: Definition, message: str, tensors: Mapping[str, Tensor]) -> Exception:
     given = [tensors[tensor.name] for tensor in definition.inputs]
     listing = ", ".join(f"{tensor}: {format_tensor_type(tensor)}" for tensor in given)
     return definition_error(f"{definition.name}({listing}): {message}")

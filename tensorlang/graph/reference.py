@@ -14,7 +14,9 @@ from tensorlang.lang.reference import evaluate_definition
 from tensorlang.runtime.signature import Signature
 
 
-def evaluate_graph(program: GraphProgram, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+def evaluate_graph(
+    program: GraphProgram, args: tuple[Any, ...], keywords: Mapping[str, Any]
+) -> Any:
     """Return the outputs of a graph for the arguments of a call.
 
     Raises TypeError and ValueError as a call of the compiled graph does.

@@ -181,9 +181,7 @@ def _element(
     tensor: GraphTensor, axis: int, position: int, extent: Any
 ) -> tuple[int, int | None, None]:
     if isinstance(extent, int) and not -extent <= position < extent:
-        raise definition_error(
-            f"index {position} is out of bounds for axis {axis} of {tensor!r}"
-        )
+        raise definition_error(f"index {position} is out of bounds for axis {axis} of {tensor!r}")
     return position, (position + 1 or None), None
 
 

@@ -95,8 +95,8 @@ def conv2d(
 def max_pool2d(x: Any, *, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0):
     """Return the greatest element of each window of ``x: [..., H, W]``.
 
-    ``stride`` is ``kernel_size`` unless given; the padding is below everything, and at most half the
-    kernel, so that no window is empty.
+    ``stride`` is ``kernel_size`` unless given; the padding is below everything, and at most half
+    of the kernel, so that no window is empty.
     """
     if x.ndim < 2:
         raise definition_error("max_pool2d: x has shape [..., H, W]")

@@ -27,7 +27,7 @@ class Elementwise:
     name: str
     on_tensors: Operator
     on_number: Operator
-    __doc__: str
+    summary: str
 
     def __call__(self, a: Any, b: Any, **options: Any) -> Any:
         """Apply the function; arrays, graph tensors, and tensors of an operator alike."""
@@ -112,7 +112,7 @@ def elementwise(name: str, apply: Callable[[Any, Any], Any], summary: str) -> El
 add = elementwise("add", python.add, "Return ``a + b`` by element.")
 subtract = elementwise("subtract", python.sub, "Return ``a - b`` by element.")
 multiply = elementwise("multiply", python.mul, "Return ``a * b`` by element.")
-divide = elementwise("divide", python.truediv, "Return ``a / b`` by element.")
+divide = elementwise("divide", lambda a, b: a / b, "Return ``a / b`` by element.")
 maximum = elementwise("maximum", tl.maximum, "Return the greater element; NaN if either is NaN.")
 minimum = elementwise("minimum", tl.minimum, "Return the lesser element; NaN if either is NaN.")
 less = elementwise("less", python.lt, "Return ``a < b`` by element, of bool.")

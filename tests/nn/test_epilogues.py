@@ -57,7 +57,9 @@ def test_the_default_schedule_is_proved(operator, sizes):
 
 
 @pytest.mark.parametrize("operator", OPERATORS, ids=lambda operator: operator.name)
-@pytest.mark.parametrize("sizes", [(3, 5, 7), (15, 33, 4), (1, 1, 1), (0, 3, 2), (2, 3, 0), (29, 17, 1)])
+@pytest.mark.parametrize(
+    "sizes", [(3, 5, 7), (15, 33, 4), (1, 1, 1), (0, 3, 2), (2, 3, 0), (29, 17, 1)]
+)
 def test_the_default_schedule_agrees_with_the_definition(operator, sizes):
     rng = np.random.default_rng(0)
     known = dict(zip(("M", "N", "K"), sizes, strict=True), B=2)
@@ -68,9 +70,7 @@ def test_the_default_schedule_agrees_with_the_definition(operator, sizes):
         )
         for tensor in definition.inputs
     ]
-    np.testing.assert_allclose(
-        operator(*arrays), operator.reference(*arrays), rtol=1e-4, atol=1e-5
-    )
+    np.testing.assert_allclose(operator(*arrays), operator.reference(*arrays), rtol=1e-4, atol=1e-5)
 
 
 def test_sums_have_no_storage_beyond_a_tile():

@@ -39,9 +39,7 @@ def fold_constants(program: GraphProgram) -> GraphProgram:
     return replace(program, nodes=tuple(kept), constants=tuple(known.values()))
 
 
-def _is_foldable(
-    node: Node, known: dict[Tensor, Constant], program: GraphProgram
-) -> bool:
+def _is_foldable(node: Node, known: dict[Tensor, Constant], program: GraphProgram) -> bool:
     fixed = not node.definition.sizes and all(tensor in known for tensor in node.inputs)
     return fixed and not any(tensor in program.outputs for tensor in node.outputs)
 

@@ -73,9 +73,7 @@ def schedule_contraction(
         _pack_transposed(schedule, stage, contraction, panel)
 
 
-def _schedule_tile(
-    schedule: Schedule, stage: Stage, rows: int, columns: int, lanes: int
-) -> None:
+def _schedule_tile(schedule: Schedule, stage: Stage, rows: int, columns: int, lanes: int) -> None:
     """Order the loops that compute one tile: sums outside, rows and vectors inside."""
     loops = list(schedule[stage.name].loops)
     row = loops.pop(0) if rows > 1 else None  # a tile one row high has no loop over it
