@@ -30,6 +30,7 @@ class Summary:
 
     cases: int = 0
     runs: int = 0
+    unproved: int = 0
     faults: list[dict[str, Any]] = field(default_factory=list)
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
@@ -39,6 +40,7 @@ class Summary:
     def add(self, account: dict[str, Any]) -> None:
         self.cases += 1
         self.runs += account["runs"]
+        self.unproved += account["unproved"]
         for name in ("accepted", "refused", "errors"):
             getattr(self, name).update(account[name])
         if account["faults"]:
@@ -72,8 +74,8 @@ def run_batch(first: int, count: int, sizes: int, summary: Summary) -> None:
         fault = {"kind": "crash", "text": f"exit status {process.returncode}\n{error[-2000:]}"}
         seed = first if begun is None else begun
         summary.add(
-            {"seed": seed, "faults": [fault], "runs": 0, "accepted": {}, "refused": {},
-             "errors": {}, "operator": "", "steps": ""}
+            {"seed": seed, "faults": [fault], "runs": 0, "unproved": 0, "accepted": {},
+             "refused": {}, "errors": {}, "operator": "", "steps": ""}
         )  # fmt: skip
         first = seed + 1
 
@@ -118,6 +120,7 @@ def report(summary: Summary, seconds: float, first: int) -> str:
         f"{summary.cases} cases from seed {first} in {seconds:.0f} s",
         f"{summary.runs} results agree with the reference;"
         f" calls that failed as the reference does: {dict(summary.errors)}",
+        f"{summary.unproved} schedules were accepted step by step, but not proved",
         f"faults: {len(summary.faults)} cases, {dict(kinds)}",
         "steps (accepted / refused):",
         *[

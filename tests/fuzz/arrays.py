@@ -12,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from tests.fuzz.memory import fenced
 from tests.fuzz.operators import Held, Sample
 
 SIZES = (0, 1, 2, 3, 5, 7, 11, 13, 3, 4, 5, 7, 8, 9, 15, 16, 17)
 """Zero, one, two, primes, and around the tiles 4, 8 and 16."""
 
 PLACEMENTS = (
-    "plain", "plain", "fortran", "negative", "strided", "unaligned", "frozen", "repeated"
+    "plain", "fenced", "fenced", "fortran", "negative", "strided", "unaligned", "frozen", "repeated"
 )  # fmt: skip
 
 Array = np.ndarray[Any, Any]
@@ -36,7 +37,7 @@ def shape_of(shape: Sequence[str], sizes: Mapping[str, int]) -> tuple[int, ...]:
 def draw_placements(random: Random, sample: Sample) -> list[str]:
     """Draw how each array lies in memory; a version is compiled for each kind of strides."""
     if random.random() < 0.5:
-        return ["plain"] * len(sample.inputs)
+        return [random.choice(["plain", "fenced"]) for _ in sample.inputs]
     return [random.choice(PLACEMENTS) for _ in sample.inputs]
 
 
@@ -89,6 +90,8 @@ def lay_out(random: Random, array: Array, placement: str) -> Array:
         return array
     axis = random.randrange(array.ndim)
     match placement:
+        case "fenced":
+            return fenced(array)
         case "fortran":
             return np.asfortranarray(array)
         case "negative":
