@@ -127,6 +127,15 @@ class CompiledFunction:
         """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
         return self._call(self._signature.convert(tensors, scalars, dims), out)
 
+    def run_into(
+        self, arrays: Sequence[Array], dims: Mapping[str, int], results: Sequence[Array]
+    ) -> None:
+        """Run on arrays that are known to fit, and to share no memory with ``results``.
+
+        For a caller that has checked all that: a graph, which does so once for all its nodes.
+        """
+        self._run(Arguments(tuple(arrays), (), dims), tuple(results))
+
     def prepare(self) -> None:
         """Compile the version for arrays in C order, so that the first call does not wait."""
         self._version(self._contiguous())
