@@ -21,7 +21,7 @@ def parse_affine(text: str, names: Mapping[str, Var]) -> Affine:
     Raises ParseError for anything else, saying what was not understood.
     """
     try:
-        tree = ast.parse(_without_dots(text, names), mode="eval")
+        tree = ast.parse(_without_dots(text, names).strip(), mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ParseError(f"{text!r} is no index expression") from None
     by_identifier = {_identifier(name): variable for name, variable in names.items()}

@@ -86,6 +86,11 @@ def resolve_stage(program: Program, name: str) -> Stage:
         matches = output_stages(program)
     if len(matches) == 1:
         return matches[0]
+    if not matches and any(name == tensor.name for tensor in program.definition.inputs):
+        raise Refusal(
+            f"{name} is a parameter, which no stage makes",
+            f's.cache_read("{name}", at=...) for a copy of it, or one of {", ".join(labels)}',
+        )
     if not matches:
         raise Refusal(f"there is no stage {name!r}", f"one of {', '.join(labels)}")
     names = ", ".join(label_of(stage) for stage in matches)

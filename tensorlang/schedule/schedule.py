@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from operator import index
 from typing import Any, Self, cast
 
 from tensorlang.errors import ScheduleError
@@ -30,7 +31,7 @@ from tensorlang.schedule.primitives.peel import Peel
 from tensorlang.schedule.primitives.reorder import Reorder
 from tensorlang.schedule.primitives.reverse_compute_at import ReverseComputeAt
 from tensorlang.schedule.primitives.rfactor import Rfactor
-from tensorlang.schedule.primitives.split import Split
+from tensorlang.schedule.primitives.split import Split, factor_for
 from tensorlang.schedule.primitives.tile import Tile
 from tensorlang.schedule.primitives.unroll import Unroll
 from tensorlang.schedule.primitives.vectorize import Vectorize
@@ -67,27 +68,49 @@ class Schedule(Session):
 
     # --- loop structure ------------------------------------------------------------------------
 
-    def split(self, loop: LoopArgument, factor: int, tail: Tail = "auto") -> tuple[Loop, Loop]:
+    def split(
+        self,
+        loop: LoopArgument,
+        factor: int | None = None,
+        tail: Tail = "auto",
+        *,
+        parts: int | None = None,
+    ) -> tuple[Loop, Loop]:
         """Split a loop into blocks of ``factor`` iterations; returns (outer, inner).
+
+        ``parts`` instead of ``factor``, for a loop of a constant number of iterations: the least
+        factor that makes at most so many blocks.
 
         ``tail``: how a last block that sticks out is treated. ``"auto"`` lets lowering choose,
         ``"guard"`` tests each iteration, ``"peel"`` runs full blocks and the rest apart,
         ``"mask"`` masks vector lanes, ``"pad"`` runs the whole block where only private storage
         sees it, ``"exact"`` promises that there is no rest (checked at the call).
         """
-        outer, inner = self._take(
-            Step("split", (loop, factor), {} if tail == "auto" else {"tail": tail}),
-            lambda: Split(self._loop(loop), factor, tail),
-        )
+        if (factor is None) == (parts is None):
+            raise TypeError("split takes a factor or parts=, as in s.split(i, 16)")
+        factor, parts = _whole(factor), _whole(parts)
+        arguments = (loop,) if factor is None else (loop, factor)
+        keywords: dict[str, Any] = {} if tail == "auto" else {"tail": tail}
+        if parts is not None:
+            keywords["parts"] = parts
+
+        def primitive() -> Primitive:
+            variable = self._loop(loop)
+            size = factor if parts is None else factor_for(self.program, variable, parts)
+            assert size is not None
+            return Split(variable, size, tail)
+
+        outer, inner = self._take(Step("split", arguments, keywords), primitive)
         return self._as_loop(outer), self._as_loop(inner)
 
     def tile(
         self, loops: Sequence[LoopArgument], sizes: Sequence[int], tail: Tail = "auto"
     ) -> tuple[Loop, ...]:
         """Split several loops and move the inner parts inside; returns outers, then inners."""
+        factors = tuple(_whole(size) for size in sizes)
         results = self._take(
-            Step("tile", (tuple(loops), tuple(sizes)), {} if tail == "auto" else {"tail": tail}),
-            lambda: Tile(tuple(self._loop(loop) for loop in loops), tuple(sizes), tail),
+            Step("tile", (tuple(loops), factors), {} if tail == "auto" else {"tail": tail}),
+            lambda: Tile(tuple(self._loop(loop) for loop in loops), factors, tail),
         )
         return tuple(self._as_loop(result) for result in results)
 
@@ -121,6 +144,7 @@ class Schedule(Session):
 
     def unroll(self, loop: LoopArgument, factor: int | None = None) -> None:
         """Write out the iterations of a loop; with ``factor``, of the inner part after a split."""
+        factor = _whole(factor)
         self._take(
             Step("unroll", (loop,), {} if factor is None else {"factor": factor}),
             lambda: Unroll(self._loop(loop), factor),
@@ -327,6 +351,14 @@ class Schedule(Session):
                 getattr(self, step.name)(*step.arguments, **step.keywords)
             except TypeError as error:
                 raise ScheduleError(f"the step {step} does not fit: {error}") from None
+
+
+def _whole(number: Any) -> Any:
+    """Return an integer of any kind (``np.int64(8)``) as an int, anything else as it is."""
+    try:
+        return index(number)
+    except TypeError:
+        return number
 
 
 STEPS = (

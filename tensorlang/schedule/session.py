@@ -86,6 +86,9 @@ class Session:
 
     def __getitem__(self, name: str) -> StageHandle:
         """Return a stage by name: ``s["top"]``, ``s["softmax/e"]``, ``s["C.write"]``."""
+        if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+            stages = ", ".join(f's["{label}"]' for label in resolve.stage_labels(self.program))
+            raise self._error(Refusal(f"{name!r} is no stage's name", stages), f"s[{name!r}]")
         part = ""
         base = name
         if name.endswith(".init") and name not in resolve.stage_labels(self.program):
@@ -202,9 +205,12 @@ class Session:
         if isinstance(loop, str):
             return resolve.resolve_path(self.program, loop)
         if not isinstance(loop, Loop):
-            raise Refusal(
-                f"{loop!r} is no loop", 'a handle from s.loops or a split, or a path such as "i"'
-            )
+            cure = 'a handle from s.loops or a split, or a path such as "i"'
+            if isinstance(loop, list | tuple):
+                cure = (
+                    "each loop as an argument of its own: s.reorder(io, jo)"
+                )
+            raise Refusal(f"{loop!r} is no loop", cure)
         if find_loop(self.program.body, loop.variable) is not None:
             return loop.variable
         step = self._gone.get(loop.variable)

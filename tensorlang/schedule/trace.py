@@ -29,7 +29,7 @@ class LayoutText:
         return f"lambda{parameters}: ({''.join(f'{index}, ' for index in self.indices).rstrip()})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """One call of a primitive: loops by path, stages and tensors by name."""
 
@@ -44,6 +44,10 @@ class Step:
         given = [_python(argument) for argument in self.arguments]
         given += [f"{key}={_python(value)}" for key, value in self.keywords.items()]
         return f"{self.name}({', '.join(given)})"
+
+    def __repr__(self) -> str:
+        made = f" -> {', '.join(self.results)}" if self.results else ""
+        return f"<{self}{made}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the step as plain lists, strings and numbers."""

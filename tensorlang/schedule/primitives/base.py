@@ -83,10 +83,14 @@ def require_serial(loop: Loop, step: str) -> None:
     """Refuse a loop whose kind has been chosen already."""
     if loop.kind != "serial":
         handle = handle_of(loop)
+        if step in ("parallel", "vectorize", "unroll", "bind"):
+            cure = (
+                "a loop runs in one way: split it first, and choose a way for each part"
+            )
+        else:
+            cure = f"{step} first, and choose how the resulting loops run afterwards"
         raise Refusal(
-            f"{step} needs a serial loop, and {handle} is {loop.kind}",
-            f"{step} first, and choose how the resulting loops run afterwards",
-            loops=(handle,),
+            f"{step} needs a serial loop, and {handle} is {loop.kind}", cure, loops=(handle,)
         )
 
 

@@ -23,7 +23,8 @@ from tensorlang.ir.walk import loop_variables
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import Outcome, enclosing_loops, obstacle, the_loop
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import Loop, handle_of, places_of, replace_loop
+from tensorlang.schedule.resolve import loop_paths
+from tensorlang.schedule.tree import Loop, handle_of, loops_of, places_of, replace_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,7 @@ class Reorder:
         current: Stmt = the_loop(program, top)
         while missing:
             if not isinstance(current, For | Fused):
+                self._require_one_nest(program, top, missing)
                 below = chain[-1]
                 raise Refusal(
                     f"{', '.join(sorted(map(str, missing)))} and {top} are not perfectly nested: "
@@ -74,6 +76,17 @@ class Reorder:
             missing.discard(handle_of(current))
             current = current.body
         return chain
+
+    def _require_one_nest(self, program: Program, top: Var, missing: set[Var]) -> None:
+        inside = {handle_of(loop) for loop in loops_of(the_loop(program, top))}
+        apart = sorted(missing - inside, key=self.loops.index)
+        if apart:
+            paths = {handle: path for path, handle in loop_paths(program).items()}
+            raise Refusal(
+                f"{paths[apart[0]]} does not stand inside {paths[top]}, nor around it",
+                "loops of one nest; compute_at and reverse_compute_at move a stage into another's",
+                loops=(top, apart[0]),
+            )
 
     def _rebuilt(self, chain: list[Loop], body: Stmt) -> Stmt:
         by_handle = {handle_of(loop): loop for loop in chain}

@@ -46,6 +46,12 @@ class Split:
     def check(self, program: Program) -> None:
         """Refuse a factor below 1, an unknown tail, and ``exact`` where it cannot hold."""
         loop = the_loop(program, self.loop)
+        if not isinstance(self.factor, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise Refusal(
+                f"the factor {self.factor!r} is no constant integer",
+                "an integer known now, or an attribute of the operator",
+                loops=(self.loop,),
+            )
         if self.factor < 1:
             raise Refusal(
                 f"the factor {self.factor} is not a positive number of iterations",
@@ -149,6 +155,22 @@ class Split:
         )
         body = replace_loop(program.body, self.loop, lambda _: chunks)
         return Outcome(replace(program, body=body), (outer, inner))
+
+
+def factor_for(program: Program, handle: Var, parts: int) -> int:
+    """Return the least factor that splits a loop into at most ``parts`` blocks."""
+    loop = the_loop(program, handle)
+    if not isinstance(parts, int) or parts < 1:  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise Refusal(
+            f"{parts!r} is no number of parts", "an integer of 1 or more", loops=(handle,)
+        )
+    if isinstance(loop, Fused) or not loop.extent.is_constant:
+        raise Refusal(
+            f"parts= needs a constant number of iterations to divide, and {handle} has none",
+            "a factor, or fixed sizes: tl.schedule(op, N=1024)",
+            loops=(handle,),
+        )
+    return max(1, -(-loop.extent.constant // parts))
 
 
 def is_assumed_divisible(extent: Affine, factor: int, conditions: tuple[Condition, ...]) -> bool:
