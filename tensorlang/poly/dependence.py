@@ -21,8 +21,9 @@ from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.domain import Nest, Storage
 from tensorlang.poly.isl_text import NotProvedError
 
-_FEW_COPIES = 4
-"""Chains of this many copies in a row are followed step by step, longer ones by a closure."""
+_FEW_COPIES, _MOST_COPIES = 4, 10
+"""Chains of few copies in a row are followed step by step, longer ones by a closure, if isl has an
+exact one; else step by step up to the greater number."""
 
 _OUTPUT_TAG = "X"
 
@@ -48,25 +49,25 @@ class Dependences:
         if self.copies.is_empty():
             return relation
         copied = self.copies.domain()
-        for _ in range(_FEW_COPIES):
+        for count in range(_MOST_COPIES):
             part = relation.intersect_range(copied)
             if part.is_empty():
                 return relation
-            relation = relation.subtract_range(copied).union(part.apply_range(self.copies))
-        ends = self._closure().subtract_range(copied)
-        part = relation.intersect_range(copied).apply_range(ends)
-        return relation.subtract_range(copied).union(part)
+            relation = relation.subtract_range(copied)
+            closure = self._closure() if count == _FEW_COPIES else None
+            if closure is not None:
+                return relation.union(part.apply_range(closure.subtract_range(copied)))
+            relation = relation.union(part.apply_range(self.copies))
+        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
 
-    def _closure(self) -> isl.UnionMap:
-        """Return what copies read, through any number of other copies.
+    def _closure(self) -> isl.UnionMap | None:
+        """Return what copies read, through any number of other copies; None if isl cannot tell.
 
         An accumulator that is copied in and out around loops that may be empty passes its value on
         from copy to copy, as often as the loops around it run.
         """
         closure, is_exact = self.copies.transitive_closure()
-        if not is_exact:
-            raise NotProvedError(f"a value passes through more than {_FEW_COPIES} copies")
-        return closure
+        return closure if is_exact else None
 
     def reads_of_unwritten_copies(self) -> isl.UnionMap:
         """Return the reads that see, through copies, a cell that nobody has written."""
@@ -76,14 +77,16 @@ class Dependences:
         if lost.is_empty():
             return result
         copied = self.copies.domain()
-        for _ in range(_FEW_COPIES):
+        for count in range(_MOST_COPIES):
             relation = relation.intersect_range(copied)
             if relation.is_empty():
                 return result
+            closure = self._closure() if count == _FEW_COPIES else None
+            if closure is not None:
+                return result.union(relation.apply_range(closure).intersect_range(lost))
             relation = relation.apply_range(self.copies)
             result = result.union(relation.intersect_range(lost))
-        relation = relation.apply_range(self._closure())
-        return result.union(relation.intersect_range(lost))
+        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
 
 
 def find_dependences(accesses: Accesses) -> Dependences:

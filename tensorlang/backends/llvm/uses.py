@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from tensorlang.ir.affine import Affine, Var, variables_of
 from tensorlang.ir.definition import Scalar
-from tensorlang.ir.expr import Expr, IndexValue, ScalarRef, values_in_index, iterate
+from tensorlang.ir.expr import Expr, IndexValue, ScalarRef, iterate, values_in_index
 from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, Store
 from tensorlang.ir.program import For, If, Stmt
 from tensorlang.ir.walk import iterate as iterate_stmts

@@ -130,5 +130,11 @@ def trace_layout(rank: int, layout_map: LayoutMap) -> tuple[tuple[Var, ...], tup
         names = tuple(f"p{n}" for n in range(rank))
     variables = tuple(Var(name) for name in names)
     result = layout_map(*[affine(variable) for variable in variables])
-    indices = result if isinstance(result, tuple) else (result,)
-    return variables, tuple(affine(index) for index in indices)
+    indices: tuple[object, ...] = result if isinstance(result, tuple) else (result,)
+    return variables, tuple(_as_index(index) for index in indices)
+
+
+def _as_index(value: object) -> Affine:
+    if isinstance(value, Affine | int) and not isinstance(value, bool):
+        return affine(value)
+    raise TypeError(f"{value!r} is no position")
