@@ -46,6 +46,7 @@ class Fuse:
         require_serial(current, "fuse")
         own = {current.variable}
         for handle in self.loops[1:]:
+            require_no_pieces(current, "fuse")
             below = current.body
             if not isinstance(below, For) or below.variable is not handle:
                 between = below.variable if isinstance(below, For) else obstacle(below)

@@ -59,13 +59,13 @@ class Split:
         if isinstance(loop, Fused):
             if loop.run is not None:
                 raise Refusal(
-                    f"{loop.handle} is a piece of a fused loop over symbolic extents already",
+                    f"{loop.handle} is a piece of a fused loop already",
                     "fix the sizes (tl.schedule(op, N=1024)), or split before fusing",
                     loops=(self.loop,),
                 )
             if self.tail not in ("auto", "guard"):
                 raise Refusal(
-                    f"a fused loop over symbolic extents has no tail {self.tail!r}",
+                    f"a fused loop over several variables has no tail {self.tail!r}",
                     'tail="auto"',
                     loops=(self.loop,),
                 )

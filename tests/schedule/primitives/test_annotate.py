@@ -10,18 +10,18 @@ def test_program_after():
     prints(
         s,
         """
-            for i in M:
-                for j in N:  # prefetch=2, note=hot, wide=True
-                    add[i, j] = A[i, j] + B[i, j]
+        for i in M:
+            for j in N:  # prefetch=2, note=hot, wide=True
+                add[i, j] = A[i, j] + B[i, j]
         """,
     )
     s.annotate("j", prefetch=4)
     prints(
         s,
         """
-            for i in M:
-                for j in N:  # note=hot, wide=True, prefetch=4
-                    add[i, j] = A[i, j] + B[i, j]
+        for i in M:
+            for j in N:  # note=hot, wide=True, prefetch=4
+                add[i, j] = A[i, j] + B[i, j]
         """,
     )
 
@@ -38,10 +38,10 @@ def test_hints_stay_with_the_loop():
     prints(
         s,
         """
-            for j in N:  # hint=x, again=0
-                parallel for i in M:  # hint=1.5
-                    for k in K:
-                        matmul[i, j] += A[i, k] * B[k, j]
+        for j in N:  # hint=x, again=0
+            parallel for i in M:  # hint=1.5
+                for k in K:
+                    matmul[i, j] += A[i, k] * B[k, j]
         """,
     )
 
@@ -71,23 +71,23 @@ def test_refused():
         s,
         lambda: s.annotate("j", hint=[1]),
         """
-            annotate('j', hint=[1]) is refused: the hint hint is a list
-              AT
+        annotate('j', hint=[1]) is refused: the hint hint is a list
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: a string, a number or a truth value
+        Try: a string, a number or a truth value
         """,
     )
     refused(
         s,
         lambda: s.annotate("k", hint=1),
         """
-            annotate('k', hint=1) is refused: there is no loop 'k'
-              AT
+        annotate('k', hint=1) is refused: there is no loop 'k'
+          AT
 
-            Try: one of add/i, add/j
+        Try: one of add/i, add/j
         """,
     )

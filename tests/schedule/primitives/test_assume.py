@@ -62,70 +62,70 @@ def test_refused():
         s,
         lambda: s.assume(other % 8 == 0),
         """
-            assume('...') is refused: Q is no size of double
-              AT
+        assume(...) is refused: Q is no size of double
+          AT
 
-            Try: a condition on its sizes: N
+        Try: a condition on its sizes: N
         """,
     )
     refused(
         s,
         lambda: s.assume(True),
         """
-            assume('...') is refused: True is no condition on sizes
-              AT
+        assume(...) is refused: True is no condition on sizes
+          AT
 
-            Try: s.assume(N % 8 == 0), s.assume(M >= 16)
+        Try: s.assume(N % 8 == 0), s.assume(M >= 16)
         """,
     )
     refused(
         s,
         lambda: s.assume(N != 3),
         """
-            assume('...') is refused: N != 3 is no condition on sizes
-              AT
+        assume(...) is refused: N != 3 is no condition on sizes
+          AT
 
-            Try: s.assume(N % 8 == 0), s.assume(M >= 16)
+        Try: s.assume(N % 8 == 0), s.assume(M >= 16)
         """,
     )
     refused(
         s,
         lambda: s.assume("N mod 8 == 0"),
         """
-            assume('...') is refused: 'N mod 8 ' is no index expression
-              AT
+        assume(...) is refused: 'N mod 8' is no index expression
+          AT
 
-            Try: s.assume("N % 8 == 0")
+        Try: s.assume("N % 8 == 0")
         """,
     )
     refused(
         s,
         lambda: s.assume("N"),
         """
-            assume('...') is refused: 'N' is no condition
-              AT
+        assume(...) is refused: 'N' is no condition
+          AT
 
-            Try: s.assume("N % 8 == 0"), s.assume("M >= 16")
+        Try: s.assume("N % 8 == 0"), s.assume("M >= 16")
         """,
     )
     refused(
         s,
         lambda: s.assume("Q >= 0"),
         """
-            assume('...') is refused: 'Q' in 'Q ' is not understood; names: N; operators: + - * // %
-              AT
+        assume(...) is refused: 'Q' in 'Q' is not understood; names: N; operators: + - * // %
+          AT
 
-            Try: s.assume("N % 8 == 0")
+        Try: s.assume("N % 8 == 0")
         """,
     )
     refused(
         s,
         lambda: s.assume("4 == 5"),
         """
-            assume('...') is refused: ' 5' is no index expression
-              AT
+        assume(...) is refused: 4 == 5 never holds
+          AT
 
-            Try: s.assume("N % 8 == 0")
+        Try: a condition that some sizes meet
         """,
     )
 
@@ -136,9 +136,9 @@ def test_refused_with_fixed_sizes():
         s,
         lambda: s.assume(N % 8 == 0),
         """
-            assume('...') is refused: N is no size of double
-              AT
+        assume(...) is refused: N is no size of double
+          AT
 
-            Try: a condition on its sizes: none that are symbolic
+        Try: a condition on its sizes: none that are symbolic
         """,
     )

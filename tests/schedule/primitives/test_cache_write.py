@@ -1,5 +1,7 @@
 """cache_write: computed into a copy, written back; copied in where something is continued."""
 
+# ruff: noqa: E501 - printed programs
+
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
 
 
@@ -13,14 +15,14 @@ def test_program_after():
     prints(
         s,
         """
-            for i.o in (M + 3) // 4:
-                for j in N:
-                    matmul.local = local f32[4, 1] at [4 * i.o, j]
-                    for k in K:
-                        for i.i in 4:
-                            matmul.local[4 * i.o + i.i, j] += A[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
-                    for i in 4:
-                        matmul[4 * i.o + i, j] = matmul.local[4 * i.o + i, j]  # if 4 * i.o + i < M
+        for i.o in (M + 3) // 4:
+            for j in N:
+                matmul.local = local f32[4, 1] at [4 * i.o, j]
+                for k in K:
+                    for i.i in 4:
+                        matmul.local[4 * i.o + i.i, j] += A[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
+                for i in 4:
+                    matmul[4 * i.o + i, j] = matmul.local[4 * i.o + i, j]  # if 4 * i.o + i < M
         """,
     )
 
@@ -30,14 +32,14 @@ def test_inside_the_reduction_the_copy_is_filled_first():
     prints(
         s,
         """
-            for i in M:
-                for j in N:
-                    for k.o in (K + 3) // 4:
-                        matmul.local = local f32[1, 1] at [i, j]
-                        matmul.local[i, j] = matmul[i, j]
-                        for k.i in 4:
-                            matmul.local[i, j] += A[i, 4 * k.o + k.i] * B[4 * k.o + k.i, j]  # if 4 * k.o + k.i < K
-                        matmul[i, j] = matmul.local[i, j]
+        for i in M:
+            for j in N:
+                for k.o in (K + 3) // 4:
+                    matmul.local = local f32[1, 1] at [i, j]
+                    matmul.local[i, j] = matmul[i, j]
+                    for k.i in 4:
+                        matmul.local[i, j] += A[i, 4 * k.o + k.i] * B[4 * k.o + k.i, j]  # if 4 * k.o + k.i < K
+                    matmul[i, j] = matmul.local[i, j]
         """,
     )
 
@@ -62,19 +64,19 @@ def test_nested_copies_of_an_accumulator():
     prints(
         s,
         """
-            for i in M:
-                matmul.local = global f32[1, N] at [i, 0]
-                for k.o in (K + 1) // 2:
-                    matmul.local.local = global f32[1, N] at [i, 0]
-                    for j in N:
-                        matmul.local.local[i, j] = matmul.local[i, j]
-                    for k.i in 2:
-                        for j in N:
-                            matmul.local.local[i, j] += A[i, 2 * k.o + k.i] * B[2 * k.o + k.i, j]  # if 2 * k.o + k.i < K
-                    for j in N:
-                        matmul.local[i, j] = matmul.local.local[i, j]
+        for i in M:
+            matmul.local = global f32[1, N] at [i, 0]
+            for k.o in (K + 1) // 2:
+                matmul.local.local = global f32[1, N] at [i, 0]
                 for j in N:
-                    matmul[i, j] = matmul.local[i, j]
+                    matmul.local.local[i, j] = matmul.local[i, j]
+                for k.i in 2:
+                    for j in N:
+                        matmul.local.local[i, j] += A[i, 2 * k.o + k.i] * B[2 * k.o + k.i, j]  # if 2 * k.o + k.i < K
+                for j in N:
+                    matmul.local[i, j] = matmul.local.local[i, j]
+            for j in N:
+                matmul[i, j] = matmul.local[i, j]
         """,
     )
 
@@ -110,12 +112,12 @@ def test_a_recurrence_keeps_what_it_reads_of_itself():
     prints(
         s,
         """
-            for i in M:
-                running_sum.local = global f32[1, N] at [i, 0]
-                for j in N:
-                    running_sum.local[i, j] = where(j > 0, running_sum.local[i, j - 1] + x[i, j], 0 + x[i, j])
-                for j in N:
-                    running_sum[i, j] = running_sum.local[i, j]
+        for i in M:
+            running_sum.local = global f32[1, N] at [i, 0]
+            for j in N:
+                running_sum.local[i, j] = where(j > 0, running_sum.local[i, j - 1] + x[i, j], 0 + x[i, j])
+            for j in N:
+                running_sum[i, j] = running_sum.local[i, j]
         """,
     )
 
@@ -127,15 +129,15 @@ def test_a_recurrence_keeps_what_it_reads_of_itself():
     prints(
         s,
         """
-            for i in M:
-                for j.o in (N + 2) // 3:
-                    running_sum.local = global f32[1, 4] at [i, 3 * j.o - 1]
-                    for j in 4:
-                        running_sum.local[i, 3 * j.o + j - 1] = running_sum[i, 3 * j.o + j - 1]  # if 3 * j.o + j - 1 >= 0 and 3 * j.o + j < N + 1
-                    for j.i in 3:
-                        running_sum.local[i, 3 * j.o + j.i] = where((3 * j.o + j.i) > 0, running_sum.local[i, 3 * j.o + j.i - 1] + x[i, 3 * j.o + j.i], 0 + x[i, 3 * j.o + j.i])  # if 3 * j.o + j.i < N
-                    for j in 4:
-                        running_sum[i, 3 * j.o + j - 1] = running_sum.local[i, 3 * j.o + j - 1]  # if 3 * j.o + j - 1 >= 0 and 3 * j.o + j < N + 1
+        for i in M:
+            for j.o in (N + 2) // 3:
+                running_sum.local = global f32[1, 4] at [i, 3 * j.o - 1]
+                for j in 4:
+                    running_sum.local[i, 3 * j.o + j - 1] = running_sum[i, 3 * j.o + j - 1]  # if 3 * j.o + j - 1 >= 0 and 3 * j.o + j < N + 1
+                for j.i in 3:
+                    running_sum.local[i, 3 * j.o + j.i] = where((3 * j.o + j.i) > 0, running_sum.local[i, 3 * j.o + j.i - 1] + x[i, 3 * j.o + j.i], 0 + x[i, 3 * j.o + j.i])  # if 3 * j.o + j.i < N
+                for j in 4:
+                    running_sum[i, 3 * j.o + j - 1] = running_sum.local[i, 3 * j.o + j - 1]  # if 3 * j.o + j - 1 >= 0 and 3 * j.o + j < N + 1
         """,
     )
 
@@ -152,6 +154,14 @@ def test_a_box_with_holes_is_filled_first():
     prints(
         s,
         """
+        for i.i in 4:
+            double.local = global f32[4 * ((N + 3) // 4) - 3] at [i.i]
+            for i in 4 * ((N + 3) // 4) - 3:
+                double.local[i.i + i] = double[i.i + i]  # if i.i + i < N
+            for i.o in (N + 3) // 4:
+                double.local[4 * i.o + i.i] = x[4 * i.o + i.i] * 2  # if 4 * i.o + i.i < N
+            for i in 4 * ((N + 3) // 4) - 3:
+                double[i.i + i] = double.local[i.i + i]  # if i.i + i < N
         """,
     )
 
@@ -210,26 +220,26 @@ def test_refused():
         s,
         lambda: s.cache_write("e", at="total/i"),
         """
-            cache_write('e', at='total/i') is refused: i does not hold e
-              AT
+        cache_write('e', at='total/i') is refused: i does not hold e
+          AT
 
-                top = global f32[M]
-                e = global f32[M, N]
-                total = global f32[M]
-                for i in M:
-                    for j in N:
-                        top[i] = max(top[i]; X[i, j])
-                for i in M:
-                    for j in N:
-                        e[i, j] = exp(X[i, j] - top[i])
-                for i in M:    # <-- here
-                    for j in N:
-                        total[i] += e[i, j]
-                for i in M:
-                    for j in N:
-                        softmax[i, j] = e[i, j] / total[i]
+            top = global f32[M]
+            e = global f32[M, N]
+            total = global f32[M]
+            for i in M:
+                for j in N:
+                    top[i] = max(top[i]; X[i, j])
+            for i in M:
+                for j in N:
+                    e[i, j] = exp(X[i, j] - top[i])
+            for i in M:    # <-- here
+                for j in N:
+                    total[i] += e[i, j]
+            for i in M:
+                for j in N:
+                    softmax[i, j] = e[i, j] / total[i]
 
-            Try: a loop around the stage
+        Try: a loop around the stage
         """,
     )
     s = start("matmul")
@@ -237,15 +247,15 @@ def test_refused():
         s,
         lambda: s.cache_write("matmul", at="i"),
         """
-            cache_write('matmul', at='i') is refused: the copy of matmul has the extents (1, N), and registers need constant ones
-              AT
+        cache_write('matmul', at='i') is refused: the copy of matmul has the extents (1, N), and registers need constant ones
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        for k in K:
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: split the loops so that one iteration touches a constant box, or fix the sizes
+        Try: split the loops so that one iteration touches a constant box, or fix the sizes
         """,
     )
     s = start("blur")
@@ -254,28 +264,28 @@ def test_refused():
         s,
         lambda: s.cache_write("rows", at="blur/i", scope="global"),
         """
-            cache_write('rows', at='blur/i', scope='global') is refused: rows is allocated inside i
-              AT
+        cache_write('rows', at='blur/i', scope='global') is refused: rows is allocated inside i
+          AT
 
-                for i in H:    # <-- here
-                    rows = global f32[3, W] at [i, 0]
-                    for i in 3:
-                        for j in W:
-                            rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+            for i in H:    # <-- here
+                rows = global f32[3, W] at [i, 0]
+                for i in 3:
                     for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: a loop inside the storage of the tensor
+        Try: a loop inside the storage of the tensor
         """,
     )
     refused(
         s,
         lambda: s.cache_write("rows", at="rows/j", scope="cache"),
         """
-            cache_write('rows', at='rows/j', scope='cache') is refused: there is no scope 'cache'
-              AT
+        cache_write('rows', at='rows/j', scope='cache') is refused: there is no scope 'cache'
+          AT
 
-            Try: "global", "shared" or "local" (registers)
+        Try: "global", "shared" or "local" (registers)
         """,
     )
 
@@ -287,14 +297,14 @@ def test_refused_places():
         s,
         lambda: s.cache_write("add", at=outer, scope="global"),
         """
-            cache_write('add', at='i.j.o', scope='global') is refused: i.j.o runs over pieces of a fused loop over symbolic extents, and nothing may stand between it and i.j.i
-              AT
+        cache_write('add', at='i.j.o', scope='global') is refused: i.j.o runs over pieces of a fused loop, and nothing may stand between it and i.j.i
+          AT
 
-                for i.j.o in (M * N + 3) // 4:    # <-- here
-                    for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i.j.o in (M * N + 3) // 4:    # <-- here
+                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: cache_write before split, or before fuse; or fix the sizes: tl.schedule(op, N=1024)
+        Try: cache_write before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
         """,
     )
     s = start("add", N=8)
@@ -303,14 +313,14 @@ def test_refused_places():
         s,
         lambda: s.cache_write("add", at="j"),
         """
-            cache_write('add', at='j') is refused: cache_write would place storage inside the vectorized loop j, once for each lane
-              AT
+        cache_write('add', at='j') is refused: cache_write would place storage inside the vectorized loop j, once for each lane
+          AT
 
-                for i in M:
-                    vectorized for j in 8:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i in M:
+                vectorized for j in 8:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: cache_write at a loop around it, or before vectorize
+        Try: a loop around it, or cache_write before vectorize
         """,
     )
 
@@ -324,15 +334,20 @@ def test_refused_where_parallel_iterations_would_overwrite_each_other():
         s,
         lambda: s.cache_write("double", at="i.i", scope="global"),
         """
-            cache_write('double', at='i.i', scope='global') is refused: what double writes inside i.i is no box to be copied back
-              AT
+        cache_write('double', at='i.i', scope='global') is refused: what double writes inside i.i is no box to be copied back
+          AT
 
-                parallel for i.i in 4:    # <-- here
-                    for i.o in (N + 3) // 4:
-                        double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2  # if 4 * i.o + i.i < N
+            parallel for i.i in 4:    # <-- here
+                for i.o in (N + 3) // 4:
+                    double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2  # if 4 * i.o + i.i < N
 
-            Counterexample: not proved: a value passes through more than 4 copies
+        Counterexample: two iterations of parallel loop i.i touch one element of double
+        sizes:  N = 8
+        loops:  i.i = 0, i = 3, i.i' = 3, i' = 0
+                the copy of double.local in double[i=3] writes double[3]
+                the copy of double.local in double[i=3] writes double[3]
+        in:     double[i.i + i] = double.local[i.i + i]  # if i.i + i < N
 
-            Try: a loop further in or further out
+        Try: a loop further in or further out
         """,
     )

@@ -1,5 +1,7 @@
 """compute_at: a stage inside a loop of its readers, over what they read there."""
 
+# ruff: noqa: E501 - printed programs
+
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
 
@@ -8,13 +10,13 @@ def test_a_stencil_per_row_and_per_strip():
     prints(
         s,
         """
-            for i in H:
-                rows = global f32[3, W] at [i, 0]
-                for i in 3:
-                    for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+        for i in H:
+            rows = global f32[3, W] at [i, 0]
+            for i in 3:
                 for j in W:
-                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+                    rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+            for j in W:
+                blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
         """,
     )
 
@@ -26,14 +28,14 @@ def test_a_stencil_per_row_and_per_strip():
     prints(
         s,
         """
-            for i.o in (H + 3) // 4:
-                rows = global f32[6, W] at [4 * i.o, 0]
-                for i in 6:
-                    for j in W:
-                        rows[4 * i.o + i, j] = image[4 * i.o + i, j] + image[4 * i.o + i, j + 1] + image[4 * i.o + i, j + 2]  # if 4 * i.o + i < H + 2
-                for i.i in 4:
-                    for j in W:
-                        blur[4 * i.o + i.i, j] = rows[4 * i.o + i.i, j] + rows[4 * i.o + i.i + 1, j] + rows[4 * i.o + i.i + 2, j]  # if 4 * i.o + i.i < H
+        for i.o in (H + 3) // 4:
+            rows = global f32[6, W] at [4 * i.o, 0]
+            for i in 6:
+                for j in W:
+                    rows[4 * i.o + i, j] = image[4 * i.o + i, j] + image[4 * i.o + i, j + 1] + image[4 * i.o + i, j + 2]  # if 4 * i.o + i < H + 2
+            for i.i in 4:
+                for j in W:
+                    blur[4 * i.o + i.i, j] = rows[4 * i.o + i.i, j] + rows[4 * i.o + i.i + 1, j] + rows[4 * i.o + i.i + 2, j]  # if 4 * i.o + i.i < H
         """,
     )
 
@@ -55,12 +57,12 @@ def test_halos_stop_at_the_ends():
     prints(
         s,
         """
-            for i.o in (N + 3) // 4:
-                h = global f32[5] at [4 * i.o]
-                for i in 5:
-                    h[4 * i.o + i] = where((4 * i.o + i) > 0, x[4 * i.o + i - 1], 0) + x[4 * i.o + i]  # if 4 * i.o + i < N
-                for i.i in 4:
-                    smooth[4 * i.o + i.i] = h[4 * i.o + i.i] + where((4 * i.o + i.i + 1) < N, h[4 * i.o + i.i + 1], 0)  # if 4 * i.o + i.i < N
+        for i.o in (N + 3) // 4:
+            h = global f32[5] at [4 * i.o]
+            for i in 5:
+                h[4 * i.o + i] = where((4 * i.o + i) > 0, x[4 * i.o + i - 1], 0) + x[4 * i.o + i]  # if 4 * i.o + i < N
+            for i.i in 4:
+                smooth[4 * i.o + i.i] = h[4 * i.o + i.i] + where((4 * i.o + i.i + 1) < N, h[4 * i.o + i.i + 1], 0)  # if 4 * i.o + i.i < N
         """,
     )
 
@@ -83,18 +85,18 @@ def test_rows_of_a_softmax_consumers_first():
     prints(
         s,
         """
-            for i in M:
-                total = global f32[1] at [i]
-                e = global f32[1, N] at [i, 0]
-                top = global f32[1] at [i]
-                for j in N:
-                    top[i] = max(top[i]; X[i, j])
-                for j in N:
-                    e[i, j] = exp(X[i, j] - top[i])
-                for j in N:
-                    total[i] += e[i, j]
-                for j in N:
-                    softmax[i, j] = e[i, j] / total[i]
+        for i in M:
+            total = global f32[1] at [i]
+            e = global f32[1, N] at [i, 0]
+            top = global f32[1] at [i]
+            for j in N:
+                top[i] = max(top[i]; X[i, j])
+            for j in N:
+                e[i, j] = exp(X[i, j] - top[i])
+            for j in N:
+                total[i] += e[i, j]
+            for j in N:
+                softmax[i, j] = e[i, j] / total[i]
         """,
     )
 
@@ -116,11 +118,11 @@ def test_a_scan_runs_over_its_whole_axis():
     prints(
         s,
         """
+        for j in N:
+            sums = global i64[N]
             for j in N:
-                sums = global i64[N]
-                for j in N:
-                    sums[j] = where(j > 0, sums[j - 1] + x[j - 1], 0)
-                scan_line[j] = sums[j] * 2 + x[j]
+                sums[j] = where(j > 0, sums[j - 1] + x[j - 1], 0)
+            scan_line[j] = sums[j] * 2 + x[j]
         """,
     )
 
@@ -130,11 +132,11 @@ def test_a_table_of_indices_needs_all():
     prints(
         s,
         """
-            for k in K:
-                doubled = global f32[N]
-                for i in N:
-                    doubled[i] = x[i] * 2
-                gather[k] = doubled[int(table[k])]
+        for k in K:
+            doubled = global f32[N]
+            for i in N:
+                doubled[i] = x[i] * 2
+            gather[k] = doubled[int(table[k])]
         """,
     )
 
@@ -165,10 +167,10 @@ def test_refused_stages():
         s,
         lambda: s.compute_at("blur", "rows/i"),
         """
-            compute_at('blur', 'rows/i') is refused: blur is an output, which the caller sees whole
-              AT
+        compute_at('blur', 'rows/i') is refused: blur is an output, which the caller sees whole
+          AT
 
-            Try: compute_at a stage that only other stages read; reverse_compute_at moves a consumer
+        Try: compute_at a stage that only other stages read; reverse_compute_at moves a consumer
         """,
     )
     s.split("rows/i", 4)
@@ -176,19 +178,19 @@ def test_refused_stages():
         s,
         lambda: s.compute_at("rows", "blur/i"),
         """
-            compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
-              AT
+        compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
+          AT
 
-                rows = global f32[H + 2, W]
-                for i.o in (H + 1) // 4 + 1:    # <-- here
-                    for i.i in 4:    # <-- here
-                        for j in W:    # <-- here
-                            rows[4 * i.o + i.i, j] = image[4 * i.o + i.i, j] + image[4 * i.o + i.i, j + 1] + image[4 * i.o + i.i, j + 2]  # if 4 * i.o + i.i < H + 2
-                for i in H:
-                    for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            rows = global f32[H + 2, W]
+            for i.o in (H + 1) // 4 + 1:    # <-- here
+                for i.i in 4:    # <-- here
+                    for j in W:    # <-- here
+                        rows[4 * i.o + i.i, j] = image[4 * i.o + i.i, j] + image[4 * i.o + i.i, j + 1] + image[4 * i.o + i.i, j + 2]  # if 4 * i.o + i.i < H + 2
+            for i in H:
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: compute_at first, then split
+        Try: compute_at first, then split
         """,
     )
     s = start("blur")
@@ -197,31 +199,31 @@ def test_refused_stages():
         s,
         lambda: s.compute_at("image.local", "blur/i"),
         """
-            compute_at('image.local', 'blur/i') is refused: image.local is a copy, and stays where cache_read or cache_write put it
-              AT
+        compute_at('image.local', 'blur/i') is refused: image.local is a copy, and stays where cache_read or cache_write put it
+          AT
 
-            Try: give that step another loop
+        Try: give that step another loop
         """,
     )
     refused(
         s,
         lambda: s.compute_at("rows", "blur/i"),
         """
-            compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
-              AT
+        compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
+          AT
 
-                rows = global f32[H + 2, W]
-                for i in H + 2:    # <-- here
-                    image.local = global f32[1, W + 2] at [i, 0]
-                    for j in W + 2:
-                        image.local[i, j] = image[i, j]
-                    for j in W:    # <-- here
-                        rows[i, j] = image.local[i, j] + image.local[i, j + 1] + image.local[i, j + 2]
-                for i in H:
-                    for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            rows = global f32[H + 2, W]
+            for i in H + 2:    # <-- here
+                image.local = global f32[1, W + 2] at [i, 0]
+                for j in W + 2:
+                    image.local[i, j] = image[i, j]
+                for j in W:    # <-- here
+                    rows[i, j] = image.local[i, j] + image.local[i, j + 1] + image.local[i, j + 2]
+            for i in H:
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: compute_at first, then split
+        Try: compute_at first, then split
         """,
     )
 
@@ -232,21 +234,21 @@ def test_refused_loops():
         s,
         lambda: s.compute_at("shared", "plus/i"),
         """
-            compute_at('shared', 'plus/i') is refused: minus reads shared outside i
-              AT
+        compute_at('shared', 'plus/i') is refused: minus reads shared outside i
+          AT
 
-                shared = global f32[M, N]
-                for i in M:
-                    for j in N:
-                        shared[i, j] = x[i, j] * 2
-                for i in M:    # <-- here
-                    for j in N:
-                        plus[i, j] = shared[i, j] + 1
-                for i in M:
-                    for j in N:
-                        minus[i, j] = shared[i, j] - 1    # <-- here
+            shared = global f32[M, N]
+            for i in M:
+                for j in N:
+                    shared[i, j] = x[i, j] * 2
+            for i in M:    # <-- here
+                for j in N:
+                    plus[i, j] = shared[i, j] + 1
+            for i in M:
+                for j in N:
+                    minus[i, j] = shared[i, j] - 1    # <-- here
 
-            Try: a loop that holds minus too, or s.compute_at("minus", ...) first
+        Try: a loop that holds minus too, or s.compute_at("minus", ...) first
         """,
     )
     s = start("blur")
@@ -254,18 +256,18 @@ def test_refused_loops():
         s,
         lambda: s.compute_at("rows", "rows/i"),
         """
-            compute_at('rows', 'rows/i') is refused: blur reads rows outside i
-              AT
+        compute_at('rows', 'rows/i') is refused: blur reads rows outside i
+          AT
 
-                rows = global f32[H + 2, W]
-                for i in H + 2:    # <-- here
-                    for j in W:
-                        rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
-                for i in H:
-                    for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]    # <-- here
+            rows = global f32[H + 2, W]
+            for i in H + 2:    # <-- here
+                for j in W:
+                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+            for i in H:
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]    # <-- here
 
-            Try: a loop that holds blur too, or s.compute_at("blur", ...) first
+        Try: a loop that holds blur too, or s.compute_at("blur", ...) first
         """,
     )
     s = start("blur", W=8)
@@ -274,18 +276,18 @@ def test_refused_loops():
         s,
         lambda: s.compute_at("rows", "blur/j"),
         """
-            compute_at('rows', 'blur/j') is refused: compute_at would place storage inside the vectorized loop j, once for each lane
-              AT
+        compute_at('rows', 'blur/j') is refused: compute_at would place storage inside the vectorized loop j, once for each lane
+          AT
 
-                rows = global f32[H + 2, 8]
-                for i in H + 2:
-                    for j in 8:
-                        rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
-                for i in H:
-                    vectorized for j in 8:    # <-- here
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            rows = global f32[H + 2, 8]
+            for i in H + 2:
+                for j in 8:
+                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+            for i in H:
+                vectorized for j in 8:    # <-- here
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: compute_at at a loop around it, or before vectorize
+        Try: a loop around it, or compute_at before vectorize
         """,
     )
     s = start("blur")
@@ -294,18 +296,18 @@ def test_refused_loops():
         s,
         lambda: s.compute_at("rows", outer),
         """
-            compute_at('rows', 'i.j.o') is refused: i.j.o runs over pieces of a fused loop over symbolic extents, and nothing may stand between it and i.j.i
-              AT
+        compute_at('rows', 'i.j.o') is refused: i.j.o runs over pieces of a fused loop, and nothing may stand between it and i.j.i
+          AT
 
-                rows = global f32[H + 2, W]
-                for i in H + 2:
-                    for j in W:
-                        rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
-                for i.j.o in (H * W + 3) // 4:    # <-- here
-                    for i.j.i = (i, j) in (H, W)[4 * i.j.o : + 4]:    # <-- here
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            rows = global f32[H + 2, W]
+            for i in H + 2:
+                for j in W:
+                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+            for i.j.o in (H * W + 3) // 4:    # <-- here
+                for i.j.i = (i, j) in (H, W)[4 * i.j.o : + 4]:    # <-- here
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: compute_at before split, or before fuse; or fix the sizes: tl.schedule(op, N=1024)
+        Try: compute_at before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
         """,
     )
 
@@ -317,20 +319,20 @@ def test_refused_where_what_it_reads_is_not_there():
         s,
         lambda: s.compute_at("mean.sum", "mean/i"),
         """
-            compute_at('mean.sum', 'mean/i') is refused: mean.sum reads mean.sum.rf, which lives inside other loops only
-              AT
+        compute_at('mean.sum', 'mean/i') is refused: mean.sum reads mean.sum.rf, which lives inside other loops only
+          AT
 
-                mean.sum = global f32[M]
-                for i in M:
-                    mean.sum.rf = global f32[1, N] at [i, 0]
-                    for j in N:
-                        mean.sum.rf[i, j] += x[i, j]
-                    for j in N:
-                        mean.sum[i] += mean.sum.rf[i, j]
-                for i in M:    # <-- here
-                    mean[i] = mean.sum[i] / N
+            mean.sum = global f32[M]
+            for i in M:
+                mean.sum.rf = global f32[1, N] at [i, 0]
+                for j in N:
+                    mean.sum.rf[i, j] += x[i, j]
+                for j in N:
+                    mean.sum[i] += mean.sum.rf[i, j]
+            for i in M:    # <-- here
+                mean[i] = mean.sum[i] / N
 
-            Try: compute_at before mean.sum.rf is moved, or s.compute_root("mean.sum.rf") first
+        Try: compute_at before mean.sum.rf is moved, or s.compute_root("mean.sum.rf") first
         """,
     )
     s = start("chain")
@@ -339,20 +341,20 @@ def test_refused_where_what_it_reads_is_not_there():
         s,
         lambda: s.compute_at("first", "chain/i"),
         """
-            compute_at('first', 'chain/i') is refused: second reads first outside i
-              AT
+        compute_at('first', 'chain/i') is refused: second reads first outside i
+          AT
 
-                first = global f32[N]
-                second = global f32[N]
-                for i in N:
-                    first[i] = x[i] + 1
-                for i in N:
-                    second[i] = first[i] * 2    # <-- here
-                for i in N:    # <-- here
-                    first.local = global f32[1] at [i]
-                    first.local[i] = first[i]
-                    chain[i] = second[i] - first.local[i]
+            first = global f32[N]
+            second = global f32[N]
+            for i in N:
+                first[i] = x[i] + 1
+            for i in N:
+                second[i] = first[i] * 2    # <-- here
+            for i in N:    # <-- here
+                first.local = global f32[1] at [i]
+                first.local[i] = first[i]
+                chain[i] = second[i] - first.local[i]
 
-            Try: a loop that holds second too, or s.compute_at("second", ...) first
+        Try: a loop that holds second too, or s.compute_at("second", ...) first
         """,
     )

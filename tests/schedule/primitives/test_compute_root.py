@@ -1,5 +1,7 @@
 """compute_root: back to the outermost level."""
 
+# ruff: noqa: E501 - printed programs
+
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
 
@@ -11,13 +13,13 @@ def test_it_undoes_compute_at():
     prints(
         s,
         """
-            rows = global f32[H + 2, W]
-            for i in H + 2:
-                for j in W:
-                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
-            for i in H:
-                for j in W:
-                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+        rows = global f32[H + 2, W]
+        for i in H + 2:
+            for j in W:
+                rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+        for i in H:
+            for j in W:
+                blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
         """,
     )
     assert str(s) == before
@@ -62,10 +64,10 @@ def test_refused():
         s,
         lambda: s.compute_root("softmax"),
         """
-            compute_root('softmax') is refused: softmax is an output, which the caller sees whole
-              AT
+        compute_root('softmax') is refused: softmax is an output, which the caller sees whole
+          AT
 
-            Try: compute_root a stage that only other stages read; reverse_compute_at moves a consumer
+        Try: compute_root a stage that only other stages read; reverse_compute_at moves a consumer
         """,
     )
     for stage in ("total", "e", "top"):
@@ -74,12 +76,10 @@ def test_refused():
         s,
         lambda: s.compute_root("total"),
         """
-            compute_root('total') is refused: total reads what is not there yet at the outermost level
-              AT
+        compute_root('total') is refused: total reads e, which lives inside other loops only
+          AT
 
-            Counterexample: not proved: e has no storage where Stage(total) uses it
-
-            Try: move the stages that it reads to the root first
+        Try: compute_root before e is moved, or s.compute_root("e") first
         """,
     )
     s = start("blur")
@@ -88,19 +88,19 @@ def test_refused():
         s,
         lambda: s.compute_root("rows"),
         """
-            compute_root('rows') is refused: rows has been scheduled already, and compute_root makes its loops anew
-              AT
+        compute_root('rows') is refused: rows has been scheduled already, and compute_root makes its loops anew
+          AT
 
-                rows = global f32[H + 2, W]
-                for i.o in (H + 1) // 4 + 1:    # <-- here
-                    for i.i in 4:    # <-- here
-                        for j in W:    # <-- here
-                            rows[4 * i.o + i.i, j] = image[4 * i.o + i.i, j] + image[4 * i.o + i.i, j + 1] + image[4 * i.o + i.i, j + 2]  # if 4 * i.o + i.i < H + 2
-                for i in H:
-                    for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            rows = global f32[H + 2, W]
+            for i.o in (H + 1) // 4 + 1:    # <-- here
+                for i.i in 4:    # <-- here
+                    for j in W:    # <-- here
+                        rows[4 * i.o + i.i, j] = image[4 * i.o + i.i, j] + image[4 * i.o + i.i, j + 1] + image[4 * i.o + i.i, j + 2]  # if 4 * i.o + i.i < H + 2
+            for i in H:
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: compute_root first, then split
+        Try: compute_root first, then split
         """,
     )
     s = start("softmax")
@@ -109,9 +109,9 @@ def test_refused():
         s,
         lambda: s.compute_root("e"),
         """
-            compute_root('e') is refused: there is no stage 'e'
-              AT
+        compute_root('e') is refused: there is no stage 'e'
+          AT
 
-            Try: one of top, total, softmax
+        Try: one of top, total, softmax
         """,
     )

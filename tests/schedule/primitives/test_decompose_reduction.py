@@ -1,5 +1,7 @@
 """decompose_reduction: the init as a nest of its own."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
@@ -12,11 +14,11 @@ def test_program_after():
     prints(
         s,
         """
-            for i in M:
-                for j in N:
-                    matmul[i, j] = 0
-                    for k in K:
-                        matmul[i, j] += A[i, k] * B[k, j]
+        for i in M:
+            for j in N:
+                matmul[i, j] = 0
+                for k in K:
+                    matmul[i, j] += A[i, k] * B[k, j]
         """,
     )
 
@@ -79,36 +81,36 @@ def test_refused():
         s,
         lambda: s.decompose_reduction("e", "e/i"),
         """
-            decompose_reduction('e', 'e/i') is refused: e is no reduction
-              AT
+        decompose_reduction('e', 'e/i') is refused: e is no reduction
+          AT
 
-            Try: a stage that reduces
+        Try: a stage that reduces
         """,
     )
     refused(
         s,
         lambda: s.decompose_reduction("total", "e/i"),
         """
-            decompose_reduction('total', 'e/i') is refused: i is no loop around total
-              AT
+        decompose_reduction('total', 'e/i') is refused: i is no loop around total
+          AT
 
-                top = global f32[M]
-                e = global f32[M, N]
-                total = global f32[M]
-                for i in M:
-                    for j in N:
-                        top[i] = max(top[i]; X[i, j])
-                for i in M:    # <-- here
-                    for j in N:
-                        e[i, j] = exp(X[i, j] - top[i])
-                for i in M:
-                    for j in N:
-                        total[i] += e[i, j]
-                for i in M:
-                    for j in N:
-                        softmax[i, j] = e[i, j] / total[i]
+            top = global f32[M]
+            e = global f32[M, N]
+            total = global f32[M]
+            for i in M:
+                for j in N:
+                    top[i] = max(top[i]; X[i, j])
+            for i in M:    # <-- here
+                for j in N:
+                    e[i, j] = exp(X[i, j] - top[i])
+            for i in M:
+                for j in N:
+                    total[i] += e[i, j]
+            for i in M:
+                for j in N:
+                    softmax[i, j] = e[i, j] / total[i]
 
-            Try: one of the stage's loops
+        Try: one of the stage's loops
         """,
     )
     s.split("total/j", 4)
@@ -116,27 +118,27 @@ def test_refused():
         s,
         lambda: s.decompose_reduction("total", "total/j.i"),
         """
-            decompose_reduction('total', 'total/j.i') is refused: an init right before j.i would run again in the middle of the reduction
-              AT
+        decompose_reduction('total', 'total/j.i') is refused: an init right before j.i would run again in the middle of the reduction
+          AT
 
-                top = global f32[M]
-                e = global f32[M, N]
-                total = global f32[M]
-                for i in M:
-                    for j in N:
-                        top[i] = max(top[i]; X[i, j])
-                for i in M:
-                    for j in N:
-                        e[i, j] = exp(X[i, j] - top[i])
-                for i in M:
-                    for j.o in (N + 3) // 4:
-                        for j.i in 4:    # <-- here
-                            total[i] += e[i, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
-                for i in M:
-                    for j in N:
-                        softmax[i, j] = e[i, j] / total[i]
+            top = global f32[M]
+            e = global f32[M, N]
+            total = global f32[M]
+            for i in M:
+                for j in N:
+                    top[i] = max(top[i]; X[i, j])
+            for i in M:
+                for j in N:
+                    e[i, j] = exp(X[i, j] - top[i])
+            for i in M:
+                for j.o in (N + 3) // 4:
+                    for j.i in 4:    # <-- here
+                        total[i] += e[i, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
+            for i in M:
+                for j in N:
+                    softmax[i, j] = e[i, j] / total[i]
 
-            Try: the outermost reduction loop, or a loop around it
+        Try: the outermost reduction loop, or a loop around it
         """,
     )
     s.decompose_reduction("total", "total/j.o")
@@ -144,10 +146,10 @@ def test_refused():
         s,
         lambda: s.decompose_reduction("total", "total/j.o"),
         """
-            decompose_reduction('total', 'total/j.o') is refused: the reduction total has been decomposed already
-              AT
+        decompose_reduction('total', 'total/j.o') is refused: the reduction total has been decomposed already
+          AT
 
-            Try: decompose_reduction before decompose_reduction and peel
+        Try: decompose_reduction before decompose_reduction and peel
         """,
     )
 
@@ -159,17 +161,17 @@ def test_refused_outside_the_storage():
         s,
         lambda: s.decompose_reduction("matmul", "matmul/i"),
         """
-            decompose_reduction('matmul', 'matmul/i') is refused: matmul.local is allocated inside i, and an init before the loop could not reach it
-              AT
+        decompose_reduction('matmul', 'matmul/i') is refused: matmul.local is allocated inside i, and an init before the loop could not reach it
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        matmul.local = global f32[1, 1] at [i, j]
-                        for k in K:
-                            matmul.local[i, j] += A[i, k] * B[k, j]
-                        matmul[i, j] = matmul.local[i, j]
+            for i in M:    # <-- here
+                for j in N:
+                    matmul.local = global f32[1, 1] at [i, j]
+                    for k in K:
+                        matmul.local[i, j] += A[i, k] * B[k, j]
+                    matmul[i, j] = matmul.local[i, j]
 
-            Try: a loop inside the storage that is accumulated in
+        Try: a loop inside the storage that is accumulated in
         """,
     )
     s = start("mean")
@@ -178,15 +180,15 @@ def test_refused_outside_the_storage():
         s,
         lambda: s.decompose_reduction("mean.sum", "mean/i"),
         """
-            decompose_reduction('mean.sum', 'mean/i') is refused: mean.sum is allocated inside i, and an init before the loop could not reach it
-              AT
+        decompose_reduction('mean.sum', 'mean/i') is refused: mean.sum is allocated inside i, and an init before the loop could not reach it
+          AT
 
-                for i in M:    # <-- here
-                    mean.sum = global f32[1] at [i]
-                    for j in N:
-                        mean.sum[i] += x[i, j]
-                    mean[i] = mean.sum[i] / N
+            for i in M:    # <-- here
+                mean.sum = global f32[1] at [i]
+                for j in N:
+                    mean.sum[i] += x[i, j]
+                mean[i] = mean.sum[i] / N
 
-            Try: a loop inside the storage that is accumulated in
+        Try: a loop inside the storage that is accumulated in
         """,
     )

@@ -1,5 +1,7 @@
 """fuse: by quotients where sizes are fixed, else one loop over several variables."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, prints, refused, start
@@ -12,8 +14,8 @@ def test_program_of_fixed_and_symbolic_sizes():
     prints(
         s,
         """
-            for i.j in 8 * M:
-                add[i.j // 8, i.j % 8] = A[i.j // 8, i.j % 8] + B[i.j // 8, i.j % 8]
+        for i.j in 8 * M:
+            add[i.j // 8, i.j % 8] = A[i.j // 8, i.j % 8] + B[i.j // 8, i.j % 8]
         """,
     )
     s = start("add")
@@ -22,8 +24,8 @@ def test_program_of_fixed_and_symbolic_sizes():
     prints(
         s,
         """
-            for i.j = (i, j) in (M, N):
-                add[i, j] = A[i, j] + B[i, j]
+        for i.j = (i, j) in (M, N):
+            add[i, j] = A[i, j] + B[i, j]
         """,
     )
 
@@ -46,9 +48,9 @@ def test_a_fused_reduction_in_pieces():
     prints(
         s,
         """
-            for i.j.o in 13:
-                for i.j.i = (i, j) in (4, 16)[5 * i.j.o : + 5]:
-                    row_sum[i] += x[i, j]
+        for i.j.o in 13:
+            for i.j.i = (i, j) in (4, 16)[5 * i.j.o : + 5]:
+                row_sum[i] += x[i, j]
         """,
     )
 
@@ -71,9 +73,9 @@ def test_after_split_and_before_others():
     prints(
         s,
         """
-            parallel for i.o.j.o = (i.o, j.o) in ((M + 1) // 2, (N + 2) // 3):
-                unrolled for i.i.j.i in 6:
-                    add[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3] = A[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3] + B[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3]  # if 2 * i.o + i.i.j.i // 3 < M and 3 * j.o + i.i.j.i < N + 3 * (i.i.j.i // 3)
+        parallel for i.o.j.o = (i.o, j.o) in ((M + 1) // 2, (N + 2) // 3):
+            unrolled for i.i.j.i in 6:
+                add[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3] = A[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3] + B[2 * i.o + i.i.j.i // 3, 3 * j.o + i.i.j.i % 3]  # if 2 * i.o + i.i.j.i // 3 < M and 3 * j.o + i.i.j.i < N + 3 * (i.i.j.i // 3)
         """,
     )
 
@@ -89,60 +91,60 @@ def test_refused():
         s,
         lambda: s.fuse("i"),
         """
-            fuse('i') is refused: fuse needs two loops or more
-              AT
+        fuse('i') is refused: fuse needs two loops or more
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        for k in K:
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: s.fuse("i", "j")
+        Try: s.fuse("i", "j")
         """,
     )
     refused(
         s,
         lambda: s.fuse("j", "i"),
         """
-            fuse('j', 'i') is refused: i is not directly inside j: k stands there
-              AT
+        fuse('j', 'i') is refused: i is not directly inside j; found there: k
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:    # <-- here
-                        for k in K:
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:    # <-- here
+                    for k in K:
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: reorder the loops so that each is directly inside the one before
         """,
     )
     refused(
         s,
         lambda: s.fuse("i", "k"),
         """
-            fuse('i', 'k') is refused: k is not directly inside i: j stands there
-              AT
+        fuse('i', 'k') is refused: k is not directly inside i; found there: j
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        for k in K:    # <-- here
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:    # <-- here
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: reorder the loops so that each is directly inside the one before
         """,
     )
     refused(
         s,
         lambda: s.fuse("k", "i"),
         """
-            fuse('k', 'i') is refused: i is not directly inside k: a statement stands there
-              AT
+        fuse('k', 'i') is refused: i is not directly inside k; found there: a statement
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        for k in K:    # <-- here
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:    # <-- here
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: reorder the loops so that each is directly inside the one before
         """,
     )
 
@@ -154,16 +156,16 @@ def test_refused_between_statements_and_kinds():
         s,
         lambda: s.fuse("mean.sum/i", "mean.sum/j"),
         """
-            fuse('mean.sum/i', 'mean.sum/j') is refused: j is not directly inside i: several statements stands there
-              AT
+        fuse('mean.sum/i', 'mean.sum/j') is refused: j is not directly inside i; found there: several statements
+          AT
 
-                mean.sum = global f32[M]
-                for i in M:    # <-- here
-                    for j in N:    # <-- here
-                        mean.sum[i] += x[i, j]
-                    mean[i] = mean.sum[i] / N
+            mean.sum = global f32[M]
+            for i in M:    # <-- here
+                for j in N:    # <-- here
+                    mean.sum[i] += x[i, j]
+                mean[i] = mean.sum[i] / N
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: reorder the loops so that each is directly inside the one before
         """,
     )
     s = start("add")
@@ -172,19 +174,19 @@ def test_refused_between_statements_and_kinds():
         s,
         lambda: s.fuse("i", "j"),
         """
-            fuse('i', 'j') is refused: fuse needs a serial loop, and i is parallel
-              AT
+        fuse('i', 'j') is refused: fuse needs a serial loop, and i is parallel
+          AT
 
-                parallel for i in M:    # <-- here
-                    for j in N:
-                        add[i, j] = A[i, j] + B[i, j]
+            parallel for i in M:    # <-- here
+                for j in N:
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: fuse first, and choose how the resulting loops run afterwards
+        Try: fuse first, and choose how the resulting loops run afterwards
         """,
     )
 
 
-def test_refused_where_an_extent_moves():
+def test_refused_around_two_parts():
     s = start("triangular")
     s.split("i", 2)
     s.peel("j")
@@ -192,18 +194,18 @@ def test_refused_where_an_extent_moves():
         s,
         lambda: s.fuse("i.i", "triangular/j"),
         """
-            fuse('i.i', 'triangular/j') is refused: j is not directly inside i.i: several statements stands there
-              AT
+        fuse('i.i', 'triangular/j') is refused: j is not directly inside i.i; found there: several statements
+          AT
 
-                for i.o in (N + 1) // 2:
-                    for i.i in 2:    # <-- here
-                        triangular[2 * i.o + i.i] = 0  # if 2 * i.o + i.i < N
-                        for j in 2 * i.o + i.i + 1:    # <-- here
-                            triangular[2 * i.o + i.i] += x[2 * i.o + i.i, j]  # if j < 2 * i.o + i.i + 1 and 2 * i.o + i.i < N
-                        for j.rest in N - 2 * i.o - i.i - 1:
-                            triangular[2 * i.o + i.i] += x[2 * i.o + i.i, 2 * i.o + i.i + j.rest + 1]  # if j.rest < 0 and 2 * i.o + i.i < N
+            for i.o in (N + 1) // 2:
+                for i.i in 2:    # <-- here
+                    triangular[2 * i.o + i.i] = 0  # if 2 * i.o + i.i < N
+                    for j in 2 * i.o + i.i + 1:    # <-- here
+                        triangular[2 * i.o + i.i] += x[2 * i.o + i.i, j]  # if j < 2 * i.o + i.i + 1 and 2 * i.o + i.i < N
+                    for j.rest in N - 2 * i.o - i.i - 1:
+                        triangular[2 * i.o + i.i] += x[2 * i.o + i.i, 2 * i.o + i.i + j.rest + 1]  # if j.rest < 0 and 2 * i.o + i.i < N
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: reorder the loops so that each is directly inside the one before
         """,
     )
 
@@ -215,13 +217,13 @@ def test_pieces_hold_nothing_new():
         s,
         lambda: s.fuse(outer, inner),
         """
-            fuse('i.j.o', 'i.j.i') is refused: i.j.i is not directly inside i.j.o: a statement stands there
-              AT
+        fuse('i.j.o', 'i.j.i') is refused: i.j.o runs over pieces of a fused loop, and nothing may stand between it and i.j.i
+          AT
 
-                for i.j.o in (M * N + 3) // 4:    # <-- here
-                    for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i.j.o in (M * N + 3) // 4:    # <-- here
+                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: reorder the loops so that each is directly inside the one before
+        Try: fuse before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
         """,
     )

@@ -1,5 +1,7 @@
 """layout: owned buffers, one place an element."""
 
+# ruff: noqa: E501 - printed programs
+
 import numpy as np
 import pytest
 
@@ -25,15 +27,15 @@ def test_program_after():
     prints(
         s,
         """
-            for i in M:
-                for j.o in (N + 3) // 4:
-                    B.local = global f32[K, 4] at [0, 4 * j.o] laid out (k, n) -> (n, k)
-                    for i in K:
-                        for j in 4:
-                            B.local[i, 4 * j.o + j] = B[i, 4 * j.o + j]  # if 4 * j.o + j < N
-                    for j.i in 4:
-                        for k in K:
-                            matmul[i, 4 * j.o + j.i] += A[i, k] * B.local[k, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
+        for i in M:
+            for j.o in (N + 3) // 4:
+                B.local = global f32[K, 4] at [0, 4 * j.o] laid out (k, n) -> (n, k)
+                for i in K:
+                    for j in 4:
+                        B.local[i, 4 * j.o + j] = B[i, 4 * j.o + j]  # if 4 * j.o + j < N
+                for j.i in 4:
+                    for k in K:
+                        matmul[i, 4 * j.o + j.i] += A[i, k] * B.local[k, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
         """,
     )
 
@@ -78,20 +80,20 @@ def test_refused_buffers():
         s,
         lambda: s.layout("A", MAPS["transposed"]),
         """
-            layout('A', '...') is refused: A belongs to the caller, and its layout is given
-              AT
+        layout('A', ...) is refused: A belongs to the caller, and its layout is given
+          AT
 
-            Try: s.cache_read("A", at=...) makes a copy that may be laid out
+        Try: s.cache_read("A", at=...) makes a copy that may be laid out
         """,
     )
     refused(
         s,
         lambda: s.layout("matmul", MAPS["transposed"]),
         """
-            layout('matmul', '...') is refused: matmul belongs to the caller, and its layout is given
-              AT
+        layout('matmul', ...) is refused: matmul belongs to the caller, and its layout is given
+          AT
 
-            Try: s.cache_read("matmul", at=...) makes a copy that may be laid out
+        Try: s.cache_write("matmul", at=...) makes a copy that may be laid out
         """,
     )
     s = start("blur")
@@ -100,10 +102,10 @@ def test_refused_buffers():
         s,
         lambda: s.layout("rows", MAPS["transposed"]),
         """
-            layout('rows', '...') is refused: rows has a layout already
-              AT
+        layout('rows', ...) is refused: rows has a layout already
+          AT
 
-            Try: s.undo() takes it back
+        Try: s.undo() takes it back
         """,
     )
 
@@ -114,56 +116,68 @@ def test_refused_maps():
         s,
         lambda: s.layout("rows", lambda i: (i,)),
         """
-            layout('rows', '...') is refused: the map takes 1 positions, and rows has 2 axes
-              AT
+        layout('rows', ...) is refused: the map takes 1 positions, and rows has 2 axes
+          AT
 
-            Try: one argument an axis
+        Try: one argument an axis
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", lambda i, j: (i, j // 2)),
         """
-            layout('rows', '...') is refused: the map gives two elements of rows the same place
-              AT
+        layout('rows', ...) is refused: the map does not give each element of rows a place of its own
+          AT
 
-            Counterexample: the layout of rows puts two elements in one place
-            sizes:  H = 0, W = 2
-                    positions [0, 1] and [0, 0] of the box
+        Counterexample: the layout of rows puts two elements in one place
+        sizes:  H = 0, W = 2
+                positions [0, 1] and [0, 0] of the box
 
-            Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
+        Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", lambda i, j: (i + j,)),
         """
-            layout('rows', '...') is refused: the map gives two elements of rows the same place
-              AT
+        layout('rows', ...) is refused: the map does not give each element of rows a place of its own
+          AT
 
-            Counterexample: the layout of rows puts two elements in one place
-            sizes:  H = 0, W = 2
-                    positions [1, 0] and [0, 1] of the box
+        Counterexample: the layout of rows puts two elements in one place
+        sizes:  H = 0, W = 2
+                positions [1, 0] and [0, 1] of the box
 
-            Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
+        Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", lambda i, j: (i, np.pi)),
         """
+        layout('rows', ...) is refused: the layout map does not work: 3.141592653589793 is no position
+          AT
+
+        Try: a function of positions, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", lambda i, j: (i // 0, j)),
         """
+        layout('rows', ...) is refused: the layout map does not work: an index expression is divided by zero
+          AT
+
+        Try: a function of positions, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", "transposed"),
         """
+        layout('rows', ...) is refused: the layout map does not work: 'str' object is not callable
+          AT
+
+        Try: a function of positions, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
 
@@ -174,27 +188,27 @@ def test_refused_places_below_zero():
         s,
         lambda: s.layout("rows", lambda i, j: (i - 3, j)),
         """
-            layout('rows', '...') is refused: the map gives two elements of rows the same place
-              AT
+        layout('rows', ...) is refused: the map does not give each element of rows a place of its own
+          AT
 
-            Counterexample: the layout of rows puts an element outside its memory
-            sizes:  H = 0, W = 1
-                    position [0, 0] of the box
+        Counterexample: the layout of rows puts an element outside its memory
+        sizes:  H = 0, W = 1
+                position [0, 0] of the box
 
-            Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
+        Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )
     refused(
         s,
         lambda: s.layout("rows", MAPS["reversed"]),
         """
-            layout('rows', '...') is refused: the map gives two elements of rows the same place
-              AT
+        layout('rows', ...) is refused: the map does not give each element of rows a place of its own
+          AT
 
-            Counterexample: the layout of rows puts an element outside its memory
-            sizes:  H = 5, W = 1
-                    position [6, 0] of the box
+        Counterexample: the layout of rows puts an element outside its memory
+        sizes:  H = 5, W = 1
+                position [6, 0] of the box
 
-            Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
+        Try: a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)
         """,
     )

@@ -1,5 +1,7 @@
 """parallel: iterations that do not touch each other's elements."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
@@ -12,9 +14,9 @@ def test_program_after():
     prints(
         s,
         """
-            parallel for i in M:
-                for j in N:
-                    add[i, j] = A[i, j] + B[i, j]
+        parallel for i in M:
+            for j in N:
+                add[i, j] = A[i, j] + B[i, j]
         """,
     )
 
@@ -72,16 +74,16 @@ def test_refused_reductions():
         s,
         lambda: s.parallel("j"),
         """
-            parallel('j') is refused: parallel j would let two iterations combine into one element at once
-              AT
+        parallel('j') is refused: parallel j would let two iterations combine into one element at once
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        row_sum[i] += x[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Counterexample: j = 0 and j = 1 both read and write the same element of row_sum
+        Counterexample: j = 0 and j = 1 both read and write the same element of row_sum
 
-            Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
+        Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
         """,
     )
     s = start("row_sum")
@@ -90,20 +92,20 @@ def test_refused_reductions():
         s,
         lambda: s.parallel(fused),
         """
-            parallel('i.j') is refused: iterations of i.j are not independent
-              AT
+        parallel('i.j') is refused: iterations of i.j are not independent
+          AT
 
-                for i.j = (i, j) in (M, N):    # <-- here
-                    row_sum[i] += x[i, j]
+            for i.j = (i, j) in (M, N):    # <-- here
+                row_sum[i] += x[i, j]
 
-            Counterexample: two iterations of serial loop i.j touch one element of row_sum
-            sizes:  M = 1, N = 2
-            loops:  i = 0, j = 0, i' = 0, j' = 1
-                    the update row_sum[i=0, j=0] writes row_sum[0]
-                    the update row_sum[i=0, j=1] writes row_sum[0]
-            in:     row_sum[i] += x[i, j]
+        Counterexample: two iterations of serial loop i.j touch one element of row_sum
+        sizes:  M = 1, N = 2
+        loops:  i = 0, j = 0, i' = 0, j' = 1
+                the update row_sum[i=0, j=0] writes row_sum[0]
+                the update row_sum[i=0, j=1] writes row_sum[0]
+        in:     row_sum[i] += x[i, j]
 
-            Try: make a loop parallel that carries no dependence
+        Try: make a loop parallel that carries no dependence
         """,
     )
     s = start("row_sum")
@@ -112,21 +114,21 @@ def test_refused_reductions():
         s,
         lambda: s.parallel(piece),
         """
-            parallel('i.j.o') is refused: iterations of i.j.o are not independent
-              AT
+        parallel('i.j.o') is refused: iterations of i.j.o are not independent
+          AT
 
-                for i.j.o in (M * N + 3) // 4:    # <-- here
-                    for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:
-                        row_sum[i] += x[i, j]
+            for i.j.o in (M * N + 3) // 4:    # <-- here
+                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:
+                    row_sum[i] += x[i, j]
 
-            Counterexample: two iterations of serial loop i.j.o may touch one element of row_sum
-            sizes:  M = 1, N = 2
-            loops:  i = 0, j = 0, i' = 0, j' = 1
-                    the update row_sum[i=0, j=0] writes row_sum[0]
-                    the update row_sum[i=0, j=1] writes row_sum[0]
-            in:     row_sum[i] += x[i, j]
+        Counterexample: two iterations of serial loop i.j.o may touch one element of row_sum
+        sizes:  M = 1, N = 2
+        loops:  i = 0, j = 0, i' = 0, j' = 1
+                the update row_sum[i=0, j=0] writes row_sum[0]
+                the update row_sum[i=0, j=1] writes row_sum[0]
+        in:     row_sum[i] += x[i, j]
 
-            Try: make a loop parallel that carries no dependence
+        Try: make a loop parallel that carries no dependence
         """,
     )
 
@@ -137,21 +139,21 @@ def test_refused_recurrences():
         s,
         lambda: s.parallel("j"),
         """
-            parallel('j') is refused: iterations of j are not independent
-              AT
+        parallel('j') is refused: iterations of j are not independent
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
+            for i in M:
+                for j in N:    # <-- here
+                    running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
 
-            Counterexample: two iterations of serial loop j touch one element of running_sum
-            sizes:  M = 1, N = 2
-            loops:  i = 0, j = 0, j' = 1
-                    running_sum[i=0, j=0] writes running_sum[0, 0]
-                    running_sum[i=0, j=1] reads running_sum[0, 0]
-            in:     running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
+        Counterexample: two iterations of serial loop j touch one element of running_sum
+        sizes:  M = 1, N = 2
+        loops:  i = 0, j = 0, j' = 1
+                running_sum[i=0, j=0] writes running_sum[0, 0]
+                running_sum[i=0, j=1] reads running_sum[0, 0]
+        in:     running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
 
-            Try: make a loop parallel that carries no dependence
+        Try: make a loop parallel that carries no dependence
         """,
     )
 
@@ -165,21 +167,21 @@ def test_refused_where_copies_are_shared():
         s,
         lambda: s.parallel("j"),
         """
-            parallel('j') is refused: parallel j would let two iterations combine into one element at once
-              AT
+        parallel('j') is refused: parallel j would let two iterations combine into one element at once
+          AT
 
-                for j in N:    # <-- here
-                    row_sum.local = global f32[M]
-                    for i in M:
-                        row_sum.local[i] = row_sum[i]
-                    for i in M:
-                        row_sum.local[i] += x[i, j]
-                    for i in M:
-                        row_sum[i] = row_sum.local[i]
+            for j in N:    # <-- here
+                row_sum.local = global f32[M]
+                for i in M:
+                    row_sum.local[i] = row_sum[i]
+                for i in M:
+                    row_sum.local[i] += x[i, j]
+                for i in M:
+                    row_sum[i] = row_sum.local[i]
 
-            Counterexample: j = 0 and j = 1 both read and write the same element of row_sum.local
+        Counterexample: j = 0 and j = 1 both read and write the same element of row_sum.local
 
-            Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
+        Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
         """,
     )
 
@@ -192,18 +194,18 @@ def test_refused_nests():
         s,
         lambda: s.parallel("rows/j"),
         """
-            parallel('rows/j') is refused: i and j would be parallel loops one inside the other without being perfectly nested
-              AT
+        parallel('rows/j') is refused: i and j would be parallel loops one inside the other without being perfectly nested
+          AT
 
-                parallel for i in H:    # <-- here
-                    rows = global f32[3, W] at [i, 0]
-                    for i in 3:
-                        for j in W:    # <-- here
-                            rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
-                    for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            parallel for i in H:    # <-- here
+                rows = global f32[3, W] at [i, 0]
+                for i in 3:
+                    for j in W:    # <-- here
+                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: fuse them: s.parallel(s.fuse("i", "j"))
+        Try: fuse them: s.parallel(s.fuse("i", "j"))
         """,
     )
     s = start("add", N=8)
@@ -213,14 +215,14 @@ def test_refused_nests():
         s,
         lambda: s.parallel("i"),
         """
-            parallel('i') is refused: i stands inside the vectorized loop j
-              AT
+        parallel('i') is refused: i stands inside the vectorized loop j
+          AT
 
-                vectorized for j in 8:    # <-- here
-                    for i in M:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            vectorized for j in 8:    # <-- here
+                for i in M:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: make an outer loop parallel
+        Try: make an outer loop parallel
         """,
     )
     s = start("add")
@@ -229,13 +231,13 @@ def test_refused_nests():
         s,
         lambda: s.parallel("i"),
         """
-            parallel('i') is refused: parallel needs a serial loop, and i is parallel
-              AT
+        parallel('i') is refused: parallel needs a serial loop, and i is parallel
+          AT
 
-                parallel for i in M:    # <-- here
-                    for j in N:
-                        add[i, j] = A[i, j] + B[i, j]
+            parallel for i in M:    # <-- here
+                for j in N:
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: parallel first, and choose how the resulting loops run afterwards
+        Try: one choice a loop: s.undo() takes back the last step
         """,
     )

@@ -1,5 +1,7 @@
 """peel: the full blocks without guards, the rest apart."""
 
+# ruff: noqa: E501 - printed programs
+
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
 
 
@@ -12,12 +14,12 @@ def test_program_after():
     prints(
         s,
         """
-            for i.o in N // 6:
-                for i.i in 6:
-                    double[6 * i.o + i.i] = x[6 * i.o + i.i] * 2
-            for i.o.rest in -(N // 6) + (N + 5) // 6:
-                for i.i in 6:
-                    double[6 * i.o.rest + i.i + 6 * (N // 6)] = x[6 * i.o.rest + i.i + 6 * (N // 6)] * 2  # if 6 * i.o.rest + i.i + 6 * (N // 6) < N
+        for i.o in N // 6:
+            for i.i in 6:
+                double[6 * i.o + i.i] = x[6 * i.o + i.i] * 2
+        for i.o.rest in -(N // 6) + (N + 5) // 6:
+            for i.i in 6:
+                double[6 * i.o.rest + i.i + 6 * (N // 6)] = x[6 * i.o.rest + i.i + 6 * (N // 6)] * 2  # if 6 * i.o.rest + i.i + 6 * (N // 6) < N
         """,
     )
 
@@ -27,14 +29,14 @@ def test_a_reduction_is_begun_before_both_parts():
     prints(
         s,
         """
-            for i in M:
-                row_sum[i] = 0
-                for j.o in N // 4:
-                    for j.i in 4:
-                        row_sum[i] += x[i, 4 * j.o + j.i]
-                for j.o.rest in -(N // 4) + (N + 3) // 4:
-                    for j.i in 4:
-                        row_sum[i] += x[i, 4 * j.o.rest + j.i + 4 * (N // 4)]  # if 4 * j.o.rest + j.i + 4 * (N // 4) < N
+        for i in M:
+            row_sum[i] = 0
+            for j.o in N // 4:
+                for j.i in 4:
+                    row_sum[i] += x[i, 4 * j.o + j.i]
+            for j.o.rest in -(N // 4) + (N + 3) // 4:
+                for j.i in 4:
+                    row_sum[i] += x[i, 4 * j.o.rest + j.i + 4 * (N // 4)]  # if 4 * j.o.rest + j.i + 4 * (N // 4) < N
         """,
     )
 
@@ -56,12 +58,12 @@ def test_a_predicate_is_a_tail_too():
     prints(
         s,
         """
-            for i in N:
-                triangular[i] = 0
-                for j in i + 1:
-                    triangular[i] += x[i, j]  # if j < i + 1
-                for j.rest in N - i - 1:
-                    triangular[i] += x[i, i + j.rest + 1]  # if j.rest < 0
+        for i in N:
+            triangular[i] = 0
+            for j in i + 1:
+                triangular[i] += x[i, j]  # if j < i + 1
+            for j.rest in N - i - 1:
+                triangular[i] += x[i, i + j.rest + 1]  # if j.rest < 0
         """,
     )
 
@@ -97,13 +99,13 @@ def test_refused_without_a_tail():
         s,
         lambda: s.peel("i"),
         """
-            peel('i') is refused: no guard depends on i: it has no tail
-              AT
+        peel('i') is refused: no guard depends on i: it has no tail
+          AT
 
-                for i in N:    # <-- here
-                    double[i] = x[i] * 2
+            for i in N:    # <-- here
+                double[i] = x[i] * 2
 
-            Try: the outer loop of a split whose factor does not divide the extent
+        Try: the outer loop of a split whose factor does not divide the extent
         """,
     )
     s = start("double", N=16)
@@ -112,14 +114,14 @@ def test_refused_without_a_tail():
         s,
         lambda: s.peel(outer),
         """
-            peel('i.o') is refused: no guard depends on i.o: it has no tail
-              AT
+        peel('i.o') is refused: no guard depends on i.o: it has no tail
+          AT
 
-                for i.o in 2:    # <-- here
-                    for i.i in 8:
-                        double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
+            for i.o in 2:    # <-- here
+                for i.i in 8:
+                    double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
 
-            Try: the outer loop of a split whose factor does not divide the extent
+        Try: the outer loop of a split whose factor does not divide the extent
         """,
     )
 
@@ -133,23 +135,23 @@ def test_refused_with_several_tails():
         s,
         lambda: s.peel(outer),
         """
-            peel('i.o.o') is refused: the full iterations of i.o.o cannot be counted
-              AT
+        peel('i.o.o') is refused: the full iterations of i.o.o cannot be counted
+          AT
 
-                for i.o.o in (N + 17) // 18:    # <-- here
-                    for i.o.i in 3:
-                        for i.i.o in 2:
-                            for i.i.i in 4:
-                                double[4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i] = x[4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i] * 2  # if 4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i < N and 4 * i.i.o + i.i.i < 6
+            for i.o.o in (N + 17) // 18:    # <-- here
+                for i.o.i in 3:
+                    for i.i.o in 2:
+                        for i.i.i in 4:
+                            double[4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i] = x[4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i] * 2  # if 4 * i.i.o + i.i.i + 18 * i.o.o + 6 * i.o.i < N and 4 * i.i.o + i.i.i < 6
 
-            Counterexample: an access leaves the storage of double
-            sizes:  N = 0
-            loops:  i.o.o.rest = 0, i.o.i = 0, i.i.o = 0, i.i.i = 0
-                    double[i=-18] writes double[-18]
-                    the storage holds [0 <= . < 0]
-            in:     double[18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) - 18] = x[18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) - 18] * 2  # if 18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) < N + 18 and 4 * i.i.o + i.i.i < 6
+        Counterexample: an access leaves the storage of double
+        sizes:  N = 0
+        loops:  i.o.o.rest = 0, i.o.i = 0, i.i.o = 0, i.i.i = 0
+                double[i=-18] writes double[-18]
+                the storage holds [0 <= . < 0]
+        in:     double[18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) - 18] = x[18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) - 18] * 2  # if 18 * i.o.o.rest + 6 * i.o.i + 4 * i.i.o + i.i.i + 18 * ((N + 16) // 18) < N + 18 and 4 * i.i.o + i.i.i < 6
 
-            Try: the outer loop of a split
+        Try: peel the outer loop of a split before either of its loops is split again
         """,
     )
 
@@ -162,20 +164,20 @@ def test_refused_with_storage_or_fused_loops_inside():
         s,
         lambda: s.peel(outer),
         """
-            peel('i.o') is refused: A.local is allocated inside i.o
-              AT
+        peel('i.o') is refused: A.local is allocated inside i.o
+          AT
 
-                for i.o in (M + 3) // 4:    # <-- here
-                    A.local = global f32[4, K] at [4 * i.o, 0]
-                    for i in 4:
-                        for j in K:
-                            A.local[4 * i.o + i, j] = A[4 * i.o + i, j]  # if 4 * i.o + i < M
-                    for i.i in 4:
-                        for j in N:
-                            for k in K:
-                                matmul[4 * i.o + i.i, j] += A.local[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
+            for i.o in (M + 3) // 4:    # <-- here
+                A.local = global f32[4, K] at [4 * i.o, 0]
+                for i in 4:
+                    for j in K:
+                        A.local[4 * i.o + i, j] = A[4 * i.o + i, j]  # if 4 * i.o + i < M
+                for i.i in 4:
+                    for j in N:
+                        for k in K:
+                            matmul[4 * i.o + i.i, j] += A.local[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
 
-            Try: peel before compute_at, cache_read, cache_write and fuse
+        Try: peel before compute_at, cache_read, cache_write and fuse
         """,
     )
     s = start("matmul")
@@ -185,15 +187,15 @@ def test_refused_with_storage_or_fused_loops_inside():
         s,
         lambda: s.peel(outer),
         """
-            peel('i.o') is refused: a loop is fused inside i.o
-              AT
+        peel('i.o') is refused: a loop is fused inside i.o
+          AT
 
-                for i.o in (M + 3) // 4:    # <-- here
-                    for i.i in 4:
-                        for j.k = (j, k) in (N, K):
-                            matmul[4 * i.o + i.i, j] += A[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
+            for i.o in (M + 3) // 4:    # <-- here
+                for i.i in 4:
+                    for j.k = (j, k) in (N, K):
+                        matmul[4 * i.o + i.i, j] += A[4 * i.o + i.i, k] * B[k, j]  # if 4 * i.o + i.i < M
 
-            Try: peel before compute_at, cache_read, cache_write and fuse
+        Try: peel before compute_at, cache_read, cache_write and fuse
         """,
     )
     s = start("double")
@@ -203,13 +205,13 @@ def test_refused_with_storage_or_fused_loops_inside():
         s,
         lambda: s.peel(outer),
         """
-            peel('i.o') is refused: peel needs a serial loop, and i.o is parallel
-              AT
+        peel('i.o') is refused: peel needs a serial loop, and i.o is parallel
+          AT
 
-                parallel for i.o in (N + 3) // 4:    # <-- here
-                    for i.i in 4:
-                        double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2  # if 4 * i.o + i.i < N
+            parallel for i.o in (N + 3) // 4:    # <-- here
+                for i.i in 4:
+                    double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2  # if 4 * i.o + i.i < N
 
-            Try: peel first, and choose how the resulting loops run afterwards
+        Try: peel first, and choose how the resulting loops run afterwards
         """,
     )

@@ -1,5 +1,7 @@
 """rfactor: partial results for each iteration of a reduction loop."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
@@ -15,12 +17,12 @@ def test_program_after():
     prints(
         s,
         """
-            total.rf = global i64[8]
-            for i.o in (N + 7) // 8:
-                for i.i in 8:
-                    total.rf[i.i] += x[8 * i.o + i.i]  # if 8 * i.o + i.i < N
+        total.rf = global i64[8]
+        for i.o in (N + 7) // 8:
             for i.i in 8:
-                total[()] += total.rf[i.i]
+                total.rf[i.i] += x[8 * i.o + i.i]  # if 8 * i.o + i.i < N
+        for i.i in 8:
+            total[()] += total.rf[i.i]
         """,
     )
 
@@ -61,16 +63,16 @@ def test_twice_and_then_lanes_and_threads():
     prints(
         s,
         """
-            total.rf = global i64[(N + 5) // 6]
-            parallel for i.o in (N + 5) // 6:
-                total.rf.rf = global i64[1, 3] at [i.o, 0]
-                for i.i.o in 2:
-                    vectorized for i.i.i in 3:
-                        total.rf.rf[i.o, i.i.i] += x[6 * i.o + 3 * i.i.o + i.i.i]  # if 6 * i.o + 3 * i.i.o + i.i.i < N
-                for i.i.i in 3:
-                    total.rf[i.o] += total.rf.rf[i.o, i.i.i]
-            for i.o in (N + 5) // 6:
-                total[()] += total.rf[i.o]
+        total.rf = global i64[(N + 5) // 6]
+        parallel for i.o in (N + 5) // 6:
+            total.rf.rf = global i64[1, 3] at [i.o, 0]
+            for i.i.o in 2:
+                vectorized for i.i.i in 3:
+                    total.rf.rf[i.o, i.i.i] += x[6 * i.o + 3 * i.i.o + i.i.i]  # if 6 * i.o + 3 * i.i.o + i.i.i < N
+            for i.i.i in 3:
+                total.rf[i.o] += total.rf.rf[i.o, i.i.i]
+        for i.o in (N + 5) // 6:
+            total[()] += total.rf[i.o]
         """,
     )
 
@@ -105,15 +107,15 @@ def test_refused():
         s,
         lambda: s.rfactor("i"),
         """
-            rfactor('i') is refused: i is no loop of a reduction
-              AT
+        rfactor('i') is refused: i is no loop of a reduction
+          AT
 
-                for i in M:    # <-- here
-                    for j in N:
-                        for k in K:
-                            matmul[i, j] += A[i, k] * B[k, j]
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:
+                        matmul[i, j] += A[i, k] * B[k, j]
 
-            Try: a loop that runs through a reduction axis, or a part of one after split
+        Try: a loop that runs through a reduction axis, or a part of one after split
         """,
     )
     s = start("ordered")
@@ -121,14 +123,14 @@ def test_refused():
         s,
         lambda: s.rfactor("j"),
         """
-            rfactor('j') is refused: ordered combines in a fixed order (ordered=True)
-              AT
+        rfactor('j') is refused: ordered combines in a fixed order (ordered=True)
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        ordered[i] = custom(ordered[i]; x[i, j])
+            for i in M:
+                for j in N:    # <-- here
+                    ordered[i] = custom(ordered[i]; x[i, j])
 
-            Try: leave the reduction in one piece
+        Try: leave the reduction in one piece
         """,
     )
     s = start("running_sum")
@@ -136,14 +138,14 @@ def test_refused():
         s,
         lambda: s.rfactor("j"),
         """
-            rfactor('j') is refused: j is no loop of a reduction
-              AT
+        rfactor('j') is refused: j is no loop of a reduction
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
+            for i in M:
+                for j in N:    # <-- here
+                    running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
 
-            Try: a loop that runs through a reduction axis, or a part of one after split
+        Try: a loop that runs through a reduction axis, or a part of one after split
         """,
     )
 
@@ -155,16 +157,16 @@ def test_refused_after_other_steps():
         s,
         lambda: s.rfactor("j"),
         """
-            rfactor('j') is refused: row_sum accumulates in a copy already
-              AT
+        rfactor('j') is refused: row_sum accumulates in a copy already
+          AT
 
-                for i in M:
-                    row_sum.local = global f32[1] at [i]
-                    for j in N:    # <-- here
-                        row_sum.local[i] += x[i, j]
-                    row_sum[i] = row_sum.local[i]
+            for i in M:
+                row_sum.local = global f32[1] at [i]
+                for j in N:    # <-- here
+                    row_sum.local[i] += x[i, j]
+                row_sum[i] = row_sum.local[i]
 
-            Try: rfactor before cache_write
+        Try: rfactor before cache_write
         """,
     )
     s = start("row_sum")
@@ -173,10 +175,10 @@ def test_refused_after_other_steps():
         s,
         lambda: s.rfactor("row_sum/j"),
         """
-            rfactor('row_sum/j') is refused: the reduction row_sum has been decomposed already
-              AT
+        rfactor('row_sum/j') is refused: the reduction row_sum has been decomposed already
+          AT
 
-            Try: rfactor before decompose_reduction and peel
+        Try: rfactor before decompose_reduction and peel
         """,
     )
     s = start("grand_total")
@@ -185,13 +187,13 @@ def test_refused_after_other_steps():
         s,
         lambda: s.rfactor(fused),
         """
-            rfactor('i.j') is refused: rfactor needs a loop over one variable, and i.j runs over (i, j)
-              AT
+        rfactor('i.j') is refused: rfactor needs a loop over one variable, and i.j runs over (i, j)
+          AT
 
-                for i.j = (i, j) in (M, N):    # <-- here
-                    grand_total[()] += x[i, j]
+            for i.j = (i, j) in (M, N):    # <-- here
+                grand_total[()] += x[i, j]
 
-            Try: rfactor before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
+        Try: rfactor before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
         """,
     )
     s = start("row_sum")
@@ -200,15 +202,15 @@ def test_refused_after_other_steps():
         s,
         lambda: s.rfactor("j"),
         """
-            rfactor('j') is refused: other stages are computed inside the reduction loops of row_sum
-              AT
+        rfactor('j') is refused: other stages are computed inside the reduction loops of row_sum
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        x.local = global f32[1, 1] at [i, j]
-                        x.local[i, j] = x[i, j]
-                        row_sum[i] += x.local[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    x.local = global f32[1, 1] at [i, j]
+                    x.local[i, j] = x[i, j]
+                    row_sum[i] += x.local[i, j]
 
-            Try: rfactor before compute_at and cache_read
+        Try: rfactor before compute_at and cache_read
         """,
     )

@@ -1,5 +1,7 @@
 """split: every tail, every kind of stage, sizes around the factor; what it refuses."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 import tensorlang as tl
@@ -12,8 +14,8 @@ def test_program_before_and_after():
     prints(
         s,
         """
-            for i in N:
-                double[i] = x[i] * 2
+        for i in N:
+            double[i] = x[i] * 2
         """,
     )
     outer, inner = s.split("i", 6)
@@ -26,9 +28,9 @@ def test_program_before_and_after():
     prints(
         s,
         """
-            for i.o in (N + 5) // 6:
-                for i.i in 6:
-                    double[6 * i.o + i.i] = x[6 * i.o + i.i] * 2  # if 6 * i.o + i.i < N
+        for i.o in (N + 5) // 6:
+            for i.i in 6:
+                double[6 * i.o + i.i] = x[6 * i.o + i.i] * 2  # if 6 * i.o + i.i < N
         """,
     )
 
@@ -38,9 +40,9 @@ def test_a_fixed_extent_that_the_factor_divides_needs_no_guard():
     prints(
         s,
         """
-            for i.o in 2:
-                for i.i in 4:
-                    double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2
+        for i.o in 2:
+            for i.i in 4:
+                double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2
         """,
     )
 
@@ -52,10 +54,10 @@ def test_a_second_split_adds_only_the_guard_that_it_needs():
     prints(
         s,
         """
-            for i.o.o in (N + 11) // 12:
-                for i.o.i in 3:
-                    for i.i in 4:
-                        double[i.i + 12 * i.o.o + 4 * i.o.i] = x[i.i + 12 * i.o.o + 4 * i.o.i] * 2  # if i.i + 12 * i.o.o + 4 * i.o.i < N
+        for i.o.o in (N + 11) // 12:
+            for i.o.i in 3:
+                for i.i in 4:
+                    double[i.i + 12 * i.o.o + 4 * i.o.i] = x[i.i + 12 * i.o.o + 4 * i.o.i] * 2  # if i.i + 12 * i.o.o + 4 * i.o.i < N
         """,
     )
 
@@ -77,9 +79,9 @@ def test_exact_is_a_condition_at_the_call():
     prints(
         s,
         """
-            for i.o in N // 8:
-                for i.i in 8:  # tail=exact
-                    double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
+        for i.o in N // 8:
+            for i.i in 8:  # tail=exact
+                double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
         """,
     )
     (condition,) = s.program.conditions
@@ -124,9 +126,9 @@ def test_fused_loops_split_into_pieces():
     prints(
         s,
         """
-            for i.j.o in (M * N + 3) // 4:
-                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:
-                    add[i, j] = A[i, j] + B[i, j]
+        for i.j.o in (M * N + 3) // 4:
+            for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:
+                add[i, j] = A[i, j] + B[i, j]
         """,
     )
     accepts("add", steps, M=3, N=5)
@@ -156,13 +158,13 @@ def test_refused_factors():
         s,
         lambda: s.split("i", 0),
         """
-            split('i', 0) is refused: the factor 0 is not a positive number of iterations
-              AT
+        split('i', 0) is refused: the factor 0 is not a positive number of iterations
+          AT
 
-                for i in N:    # <-- here
-                    double[i] = x[i] * 2
+            for i in N:    # <-- here
+                double[i] = x[i] * 2
 
-            Try: a factor of 1 or more
+        Try: a factor of 1 or more
         """,
     )
     for factor in (-3, 2.0, True, "4"):
@@ -176,44 +178,44 @@ def test_refused_tails():
         s,
         lambda: s.split("i", 4, tail="exact"),
         """
-            split('i', 4, tail='exact') is refused: 4 does not divide the extent 10 of i
-              AT
+        split('i', 4, tail='exact') is refused: 4 does not divide the extent 10 of i
+          AT
 
-                for i in 10:    # <-- here
-                    double[i] = x[i] * 2
+            for i in 10:    # <-- here
+                double[i] = x[i] * 2
 
-            Counterexample: the last block would hold 2 of 4 iterations
+        Counterexample: the last block would hold 2 of 4 iterations
 
-            Try: a divisor of 10, or another tail: "auto" guards the last block
+        Try: a divisor of 10, or another tail: "auto" guards the last block
         """,
     )
     refused(
         s,
         lambda: s.split("i", 4, tail="round"),
         """
-            split('i', 4, tail='round') is refused: there is no tail 'round'
-              AT
+        split('i', 4, tail='round') is refused: there is no tail 'round'
+          AT
 
-            Try: one of auto, guard, peel, mask, pad, exact
+        Try: one of auto, guard, peel, mask, pad, exact
         """,
     )
     refused(
         s,
         lambda: s.split("i", 4, tail="pad"),
         """
-            split('i', 4, tail='pad') is refused: iterations of i beyond 10 would be seen outside
-              AT
+        split('i', 4, tail='pad') is refused: iterations of i beyond 10 would be seen outside
+          AT
 
-                for i in 10:    # <-- here
-                    double[i] = x[i] * 2
+            for i in 10:    # <-- here
+                double[i] = x[i] * 2
 
-            Counterexample: an access leaves the storage of double
-            loops:  i.o = 2, i.i = 2
-                    double[i=10] writes double[10]
-                    the storage holds [0 <= . < 10]
-            in:     double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2
+        Counterexample: an access leaves the storage of double
+        loops:  i.o = 2, i.i = 2
+                double[i=10] writes double[10]
+                the storage holds [0 <= . < 10]
+        in:     double[4 * i.o + i.i] = x[4 * i.o + i.i] * 2
 
-            Try: tail="guard", or give the padded iterations private storage first (cache_write)
+        Try: tail="guard", or give the padded iterations private storage first (cache_write)
         """,
     )
 
@@ -225,17 +227,17 @@ def test_exact_on_an_extent_that_no_call_can_check():
         s,
         lambda: s.split("triangular/j", 4, tail="exact"),
         """
-            split('triangular/j', 4, tail='exact') is refused: the extent i + 1 of j changes with i, and no call can check what it is
-              AT
+        split('triangular/j', 4, tail='exact') is refused: the extent i + 1 of j changes with i, and no call can check what it is
+          AT
 
-                for i in N:
-                    triangular[i] = 0
-                    for j in i + 1:    # <-- here
-                        triangular[i] += x[i, j]  # if j < i + 1
-                    for j.rest in N - i - 1:
-                        triangular[i] += x[i, i + j.rest + 1]  # if j.rest < 0
+            for i in N:
+                triangular[i] = 0
+                for j in i + 1:    # <-- here
+                    triangular[i] += x[i, j]  # if j < i + 1
+                for j.rest in N - i - 1:
+                    triangular[i] += x[i, i + j.rest + 1]  # if j.rest < 0
 
-            Try: another tail: "auto" guards the last block
+        Try: another tail: "auto" guards the last block
         """,
     )
 
@@ -247,14 +249,14 @@ def test_refused_loops():
         s,
         lambda: s.split("i", 4),
         """
-            split('i', 4) is refused: split needs a serial loop, and i is parallel
-              AT
+        split('i', 4) is refused: split needs a serial loop, and i is parallel
+          AT
 
-                parallel for i in M:    # <-- here
-                    for j in N:
-                        add[i, j] = A[i, j] + B[i, j]
+            parallel for i in M:    # <-- here
+                for j in N:
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: split first, and choose how the resulting loops run afterwards
+        Try: split first, and choose how the resulting loops run afterwards
         """,
     )
     s = start("add")
@@ -263,13 +265,13 @@ def test_refused_loops():
         s,
         lambda: s.split(fused, 4, tail="mask"),
         """
-            split('i.j', 4, tail='mask') is refused: a fused loop over symbolic extents has no tail 'mask'
-              AT
+        split('i.j', 4, tail='mask') is refused: a fused loop over several variables has no tail 'mask'
+          AT
 
-                for i.j = (i, j) in (M, N):    # <-- here
-                    add[i, j] = A[i, j] + B[i, j]
+            for i.j = (i, j) in (M, N):    # <-- here
+                add[i, j] = A[i, j] + B[i, j]
 
-            Try: tail="auto"
+        Try: tail="auto"
         """,
     )
     outer, inner = s.split(fused, 4)
@@ -277,28 +279,28 @@ def test_refused_loops():
         s,
         lambda: s.split(inner, 2),
         """
-            split('i.j.i', 2) is refused: i.j.i is a piece of a fused loop over symbolic extents already
-              AT
+        split('i.j.i', 2) is refused: i.j.i is a piece of a fused loop already
+          AT
 
-                for i.j.o in (M * N + 3) // 4:
-                    for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i.j.o in (M * N + 3) // 4:
+                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: fix the sizes (tl.schedule(op, N=1024)), or split before fusing
+        Try: fix the sizes (tl.schedule(op, N=1024)), or split before fusing
         """,
     )
     refused(
         s,
         lambda: s.split(outer, 2),
         """
-            split('i.j.o', 2) is refused: i.j.o runs over pieces of a fused loop over symbolic extents, and nothing may stand between it and i.j.i
-              AT
+        split('i.j.o', 2) is refused: i.j.o runs over pieces of a fused loop, and nothing may stand between it and i.j.i
+          AT
 
-                for i.j.o in (M * N + 3) // 4:    # <-- here
-                    for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i.j.o in (M * N + 3) // 4:    # <-- here
+                for i.j.i = (i, j) in (M, N)[4 * i.j.o : + 4]:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: split before split, or before fuse; or fix the sizes: tl.schedule(op, N=1024)
+        Try: split before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
         """,
     )
 
@@ -310,19 +312,19 @@ def test_a_loop_of_another_schedule():
         s,
         lambda: s.split(other.loops[0], 2),
         """
-            split('a', 2) is refused: a is a loop of another schedule
-              AT
+        split('a', 2) is refused: a is a loop of another schedule
+          AT
 
-            Try: a loop of this one: double/i
+        Try: a loop of this one: double/i
         """,
     )
     refused(
         s,
         lambda: s.split(3, 2),
         """
-            split(3, 2) is refused: 3 is no loop
-              AT
+        split(3, 2) is refused: 3 is no loop
+          AT
 
-            Try: a handle from s.loops or a split, or a path such as "i"
+        Try: a handle from s.loops or a split, or a path such as "i"
         """,
     )

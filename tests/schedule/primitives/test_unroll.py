@@ -1,5 +1,7 @@
 """unroll: the body written out, always legal, within reason."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
@@ -11,9 +13,9 @@ def test_program_after():
     prints(
         s,
         """
-            for i in M:
-                unrolled for j in 4:
-                    row_sum[i] += x[i, j]
+        for i in M:
+            unrolled for j in 4:
+                row_sum[i] += x[i, j]
         """,
     )
     s = start("row_sum")
@@ -21,10 +23,10 @@ def test_program_after():
     prints(
         s,
         """
-            for i in M:
-                for j.o in (N + 3) // 4:
-                    unrolled for j.i in 4:
-                        row_sum[i] += x[i, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
+        for i in M:
+            for j.o in (N + 3) // 4:
+                unrolled for j.i in 4:
+                    row_sum[i] += x[i, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
         """,
     )
     assert [str(step) for step in s.trace] == ["unroll('j', factor=4)"]
@@ -70,28 +72,28 @@ def test_refused():
         s,
         lambda: s.unroll("j"),
         """
-            unroll('j') is refused: unroll needs a constant number of iterations, and j has N
-              AT
+        unroll('j') is refused: unroll needs a constant number of iterations, and j has N
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        row_sum[i] += x[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Try: split first: outer, inner = s.split("j", 4); s.unroll(inner)
+        Try: split first: outer, inner = s.split("j", 4); s.unroll(inner)
         """,
     )
     refused(
         s,
         lambda: s.unroll("j", factor=0),
         """
-            unroll('j', factor=0) is refused: the factor 0 is not a positive number of iterations
-              AT
+        unroll('j', factor=0) is refused: the factor 0 is not a positive number of iterations
+          AT
 
-                for i in M:
-                    for j in N:    # <-- here
-                        row_sum[i] += x[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Try: a factor of 1 or more
+        Try: a factor of 1 or more
         """,
     )
     s = start("row_sum", M=100, N=100)
@@ -100,28 +102,28 @@ def test_refused():
         s,
         lambda: s.unroll("i"),
         """
-            unroll('i') is refused: unrolling i would write out 10000 statements
-              AT
+        unroll('i') is refused: unrolling i would write out 10000 statements
+          AT
 
-                for i in 100:    # <-- here
-                    unrolled for j in 100:
-                        row_sum[i] += x[i, j]
+            for i in 100:    # <-- here
+                unrolled for j in 100:
+                    row_sum[i] += x[i, j]
 
-            Try: s.split("i", 8) first, then unroll the inner loop
+        Try: s.split("i", 8) first, then unroll the inner loop
         """,
     )
     refused(
         s,
         lambda: s.unroll("j"),
         """
-            unroll('j') is refused: unroll needs a serial loop, and j is unrolled
-              AT
+        unroll('j') is refused: unroll needs a serial loop, and j is unrolled
+          AT
 
-                for i in 100:
-                    unrolled for j in 100:    # <-- here
-                        row_sum[i] += x[i, j]
+            for i in 100:
+                unrolled for j in 100:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Try: unroll first, and choose how the resulting loops run afterwards
+        Try: one choice a loop: s.undo() takes back the last step
         """,
     )
 
@@ -133,13 +135,13 @@ def test_a_factor_is_refused_as_a_whole():
         s,
         lambda: s.unroll(fused, factor=4),
         """
-            unroll('i.j', factor=4) is refused: unroll needs a loop over one variable, and i.j runs over (i, j)
-              AT
+        unroll('i.j', factor=4) is refused: unroll needs a loop over one variable, and i.j runs over (i, j)
+          AT
 
-                for i.j = (i, j) in (M, N):    # <-- here
-                    add[i, j] = A[i, j] + B[i, j]
+            for i.j = (i, j) in (M, N):    # <-- here
+                add[i, j] = A[i, j] + B[i, j]
 
-            Try: unroll before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
+        Try: unroll before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
         """,
     )
     s = start("row_sum")
@@ -147,13 +149,13 @@ def test_a_factor_is_refused_as_a_whole():
         s,
         lambda: s.unroll("j", factor=5000),
         """
-            unroll('j', factor=5000) is refused: unrolling j.i would write out 5000 statements
-              AT
+        unroll('j', factor=5000) is refused: unrolling j.i would write out 5000 statements
+          AT
 
-                for i in M:
-                    for j in N:
-                        row_sum[i] += x[i, j]
+            for i in M:
+                for j in N:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Try: s.split("j.i", 8) first, then unroll the inner loop
+        Try: a smaller factor
         """,
     )

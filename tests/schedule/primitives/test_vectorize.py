@@ -1,5 +1,7 @@
 """vectorize: a constant number of independent iterations become lanes."""
 
+# ruff: noqa: E501 - printed programs
+
 import pytest
 
 from tests.schedule.checks import accepts, compiles, each, prints, refused, start
@@ -12,9 +14,9 @@ def test_program_after():
     prints(
         s,
         """
-            for i.o in (N + 7) // 8:
-                vectorized for i.i in 8:
-                    double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2  # if 8 * i.o + i.i < N
+        for i.o in (N + 7) // 8:
+            vectorized for i.i in 8:
+                double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2  # if 8 * i.o + i.i < N
         """,
     )
 
@@ -71,13 +73,13 @@ def test_refused_extents():
         s,
         lambda: s.vectorize("i"),
         """
-            vectorize('i') is refused: vectorize needs a constant number of iterations, and i has N
-              AT
+        vectorize('i') is refused: vectorize needs a constant number of iterations, and i has N
+          AT
 
-                for i in N:    # <-- here
-                    double[i] = x[i] * 2
+            for i in N:    # <-- here
+                double[i] = x[i] * 2
 
-            Try: split first: outer, inner = s.split("i", 16); s.vectorize(inner)
+        Try: split first: outer, inner = s.split("i", 16); s.vectorize(inner)
         """,
     )
     s = start("double", N=1000)
@@ -85,13 +87,13 @@ def test_refused_extents():
         s,
         lambda: s.vectorize("i"),
         """
-            vectorize('i') is refused: 1000 lanes of 32 bits are more than sixteen vector registers hold
-              AT
+        vectorize('i') is refused: 1000 lanes of 32 bits are more than sixteen vector registers hold
+          AT
 
-                for i in 1000:    # <-- here
-                    double[i] = x[i] * 2
+            for i in 1000:    # <-- here
+                double[i] = x[i] * 2
 
-            Try: s.split("i", 64) first, then vectorize the inner loop
+        Try: s.split("i", 64) first, then vectorize the inner loop
         """,
     )
     s = start("add")
@@ -100,13 +102,13 @@ def test_refused_extents():
         s,
         lambda: s.vectorize(fused),
         """
-            vectorize('i.j') is refused: vectorize needs a loop over one variable, and i.j runs over (i, j)
-              AT
+        vectorize('i.j') is refused: vectorize needs a loop over one variable, and i.j runs over (i, j)
+          AT
 
-                for i.j = (i, j) in (M, N):    # <-- here
-                    add[i, j] = A[i, j] + B[i, j]
+            for i.j = (i, j) in (M, N):    # <-- here
+                add[i, j] = A[i, j] + B[i, j]
 
-            Try: vectorize before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
+        Try: vectorize before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
         """,
     )
 
@@ -117,16 +119,16 @@ def test_refused_dependences():
         s,
         lambda: s.vectorize("j"),
         """
-            vectorize('j') is refused: vectorize j would let two iterations combine into one element at once
-              AT
+        vectorize('j') is refused: vectorize j would let two iterations combine into one element at once
+          AT
 
-                for i in M:
-                    for j in 8:    # <-- here
-                        row_sum[i] += x[i, j]
+            for i in M:
+                for j in 8:    # <-- here
+                    row_sum[i] += x[i, j]
 
-            Counterexample: j = 0 and j = 1 both read and write the same element of row_sum
+        Counterexample: j = 0 and j = 1 both read and write the same element of row_sum
 
-            Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
+        Try: j runs through a reduction: s.rfactor("j") gives each iteration its own partial result, which may then run in parallel or as vector lanes
         """,
     )
     s = start("running_sum", N=8)
@@ -134,21 +136,21 @@ def test_refused_dependences():
         s,
         lambda: s.vectorize("j"),
         """
-            vectorize('j') is refused: iterations of j are not independent
-              AT
+        vectorize('j') is refused: iterations of j are not independent
+          AT
 
-                for i in M:
-                    for j in 8:    # <-- here
-                        running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
+            for i in M:
+                for j in 8:    # <-- here
+                    running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
 
-            Counterexample: two iterations of serial loop j touch one element of running_sum
-            sizes:  M = 1
-            loops:  i = 0, j = 6, j' = 7
-                    running_sum[i=0, j=6] writes running_sum[0, 6]
-                    running_sum[i=0, j=7] reads running_sum[0, 6]
-            in:     running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
+        Counterexample: two iterations of serial loop j touch one element of running_sum
+        sizes:  M = 1
+        loops:  i = 0, j = 6, j' = 7
+                running_sum[i=0, j=6] writes running_sum[0, 6]
+                running_sum[i=0, j=7] reads running_sum[0, 6]
+        in:     running_sum[i, j] = where(j > 0, running_sum[i, j - 1] + x[i, j], 0 + x[i, j])
 
-            Try: vectorize a loop that carries no dependence
+        Try: vectorize a loop that carries no dependence
         """,
     )
 
@@ -160,28 +162,28 @@ def test_refused_nests():
         s,
         lambda: s.vectorize("i"),
         """
-            vectorize('i') is refused: i and the vectorized loop j would be nested
-              AT
+        vectorize('i') is refused: i and the vectorized loop j would be nested
+          AT
 
-                for i in 4:    # <-- here
-                    vectorized for j in 8:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i in 4:    # <-- here
+                vectorized for j in 8:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: vectorize one loop of a nest, the one along contiguous memory
+        Try: vectorize one loop of a nest, the one along contiguous memory
         """,
     )
     refused(
         s,
         lambda: s.vectorize("j"),
         """
-            vectorize('j') is refused: vectorize needs a serial loop, and j is vectorized
-              AT
+        vectorize('j') is refused: vectorize needs a serial loop, and j is vectorized
+          AT
 
-                for i in 4:
-                    vectorized for j in 8:    # <-- here
-                        add[i, j] = A[i, j] + B[i, j]
+            for i in 4:
+                vectorized for j in 8:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
 
-            Try: vectorize first, and choose how the resulting loops run afterwards
+        Try: one choice a loop: s.undo() takes back the last step
         """,
     )
     s = start("blur", H=4)
@@ -190,17 +192,17 @@ def test_refused_nests():
         s,
         lambda: s.vectorize("blur/i"),
         """
-            vectorize('blur/i') is refused: rows is allocated inside i, once for each lane
-              AT
+        vectorize('blur/i') is refused: rows is allocated inside i, once for each lane
+          AT
 
-                for i in 4:    # <-- here
-                    rows = global f32[3, W] at [i, 0]
-                    for i in 3:
-                        for j in W:
-                            rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+            for i in 4:    # <-- here
+                rows = global f32[3, W] at [i, 0]
+                for i in 3:
                     for j in W:
-                        blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                for j in W:
+                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-            Try: vectorize the loops of the stages inside instead
+        Try: vectorize the loops of the stages inside instead
         """,
     )
