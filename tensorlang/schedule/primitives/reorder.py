@@ -34,6 +34,8 @@ class Reorder:
 
     def check(self, program: Program) -> None:
         """Refuse loops that are not perfectly nested, and an order that a dependence forbids."""
+        if not self.loops:
+            raise Refusal("no loops are given", 's.reorder("k", "i", "j"), outermost first')
         if len(set(self.loops)) != len(self.loops):
             twice = next(v for v in self.loops if self.loops.count(v) > 1)
             raise Refusal(f"{twice} is named twice", "each loop once", loops=(twice,))
