@@ -301,7 +301,9 @@ class Schedule(Session):
                 raise ValueError(f"version {document['tensorlang_schedule']!r} is not known")
             definition = definition_from_json(document["definition"])
             steps = [step_from_json(step) for step in document["steps"]]
-            fixed = dict(document["fixed"])
+            fixed: dict[str, Any] = document["fixed"]
+            if not isinstance(fixed, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"{fixed!r} are no sizes and attributes by name")
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ScheduleError(f"this is no saved schedule: {error}") from None
         schedule = cls(definition, fixed)
