@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def work(first: int, count: int, sizes: int) -> None:
 
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
-        print(json.dumps(asdict(run_case(seed, sizes))), flush=True)
+        print(json.dumps(run_case(seed, sizes), default=vars), flush=True)
 
 
 def run_batch(first: int, count: int, sizes: int, summary: Summary) -> None:
