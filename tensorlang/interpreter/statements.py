@@ -18,7 +18,7 @@ from tensorlang.dtypes import DType
 from tensorlang.interpreter.accesses import flush
 from tensorlang.interpreter.arithmetic import round_to_storage
 from tensorlang.interpreter.context import Context, Frame, Place, Storage
-from tensorlang.interpreter.expressions import value_scalar
+from tensorlang.interpreter.conversions import value_scalar
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.interpreter.leaves import write_compute, write_store
 from tensorlang.interpreter.storage import layout_tables

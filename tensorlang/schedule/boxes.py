@@ -59,9 +59,9 @@ def covers_box(place: Place) -> bool:
     ``place`` is relative to the loop at which the box was taken. ``6*i.o + i.i`` with ``i.i < 6``
     does, ``8*i.o + i.i`` leaves holes; ``C[i, i]`` fills no box, as ``i`` moves along two axes.
     """
-    compute, inside = place.compute, place.extents()
+    inside = place.extents()
     used: set[Var] = set()
-    for index in compute.binding[: len(compute.stage.axes)]:
+    for index in place.data_binding:
         moving = {v for v in variables_of(index) if v in inside}
         if not moving.isdisjoint(used) or not _is_dense(index, moving, inside):
             return False
@@ -107,7 +107,7 @@ def _write_indices(place: Place, tensor: Tensor) -> list[tuple[Affine, ...]]:
     compute = place.compute
     if not any(compute.redirect(own) is tensor for own in compute.stage.tensors):
         return []
-    return [compute.binding[: len(compute.stage.axes)]]
+    return [place.data_binding]
 
 
 def _union_box(

@@ -7,10 +7,11 @@ one below writes there. The rest is asked of ``poly``, with its counterexample i
 
 from __future__ import annotations
 
-from tensorlang.ir.affine import Var, affine, depends_on, linear_coefficient, variables_of
+from tensorlang.ir.affine import Var, affine, depends_on, linear_coefficient
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import For, Program
+from tensorlang.ir.walk import loop_variables
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import Loop, Place, find_loop, places_of
 
@@ -41,11 +42,10 @@ def is_plainly_independent(loop: Loop) -> bool:
 
 def _writes_distinct(variable: Var, place: Place) -> bool:
     """Tell whether two iterations never write one element, all loops further out being equal."""
-    compute = place.compute
     if reduction_depends_on(place, variable):
         return False
     extents = place.extents()
-    for index in compute.binding[: len(compute.stage.axes)]:
+    for index in place.data_binding:
         stride = linear_coefficient(index, variable)
         if not stride:
             continue
@@ -69,13 +69,22 @@ def reduction_depends_on(place: Place, variable: Var) -> bool:
 
 def carries_reduction(loop: Loop) -> bool:
     """Tell whether ``loop`` moves through the reduction axes of a statement below it."""
-    variables = (loop.variable,) if isinstance(loop, For) else loop.variables
-    return any(reduction_depends_on(place, v) for place in places_of(loop.body) for v in variables)
+    return any(
+        reduction_depends_on(place, variable)
+        for place in places_of(loop.body)
+        for variable in loop_variables(loop)
+    )
 
 
-def mentions(place: Place, variable: Var) -> bool:
-    """Tell whether an instance's binding depends on ``variable``."""
-    return any(variable in variables_of(form) for form in place.compute.binding)
+def _only_reduces(loop: Loop) -> bool:
+    """Tell whether a statement below ``loop`` meets the same element in all iterations."""
+    variables = set(loop_variables(loop))
+    return any(
+        reduction_depends_on(place, variable)
+        and not any(depends_on(form, variables) for form in place.data_binding)
+        for place in places_of(loop.body)
+        for variable in variables
+    )
 
 
 def require_independent(program: Program, handle: Var, what: str, advice: str) -> None:
@@ -84,7 +93,7 @@ def require_independent(program: Program, handle: Var, what: str, advice: str) -
     assert loop is not None
     if is_plainly_independent(loop):
         return
-    if carries_reduction(loop):
+    if _only_reduces(loop):
         raise Refusal(
             f"{what} {handle} would let two iterations combine into one element at once",
             f'{handle} runs through a reduction: s.rfactor("{handle}") gives each iteration its '
@@ -106,8 +115,7 @@ def require_independent(program: Program, handle: Var, what: str, advice: str) -
 
 def _reduction_witness(loop: Loop, handle: Var) -> str:
     for place in places_of(loop.body):
-        variables = (loop.variable,) if isinstance(loop, For) else loop.variables
-        if any(reduction_depends_on(place, v) for v in variables):
+        if any(reduction_depends_on(place, variable) for variable in loop_variables(loop)):
             name = place.compute.redirect(place.compute.stage.tensor).name
             return f"{handle} = 0 and {handle} = 1 both read and write the same element of {name}"
     return ""

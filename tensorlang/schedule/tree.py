@@ -63,6 +63,11 @@ class Place:
         """The loops around the statement, outermost first."""
         return tuple(stmt for stmt in self.ancestors if isinstance(stmt, For | Fused))
 
+    @property
+    def data_binding(self) -> tuple[Affine, ...]:
+        """The index of the element that the statement writes."""
+        return self.compute.binding[: len(self.compute.stage.axes)]
+
     def inside(self, handle: Var) -> Place:
         """Return the same place as seen from the body of the loop ``handle``."""
         for position, stmt in enumerate(self.ancestors):

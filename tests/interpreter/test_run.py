@@ -615,7 +615,7 @@ def test_operators_on_scalars_equal_the_functions():
 def test_casts_of_scalars_equal_those_of_arrays(source_name, name):
     from tensorlang.dtypes import BY_NAME
     from tensorlang.interpreter.arithmetic import cast, widen
-    from tensorlang.interpreter.expressions import scalar_cast
+    from tensorlang.interpreter.conversions import scalar_cast
 
     from .test_arithmetic import array, special_values
 

@@ -66,7 +66,7 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
     names = names or tuple(WEIGHTS)
     weights = [WEIGHTS[name] for name in names]
     if len(schedule.trace) < 3 and len(schedule.stages) > 1:  # before the loops are scheduled
-        weights = [weight * (5 if name in MOVES else 1) for name, weight in zip(names, weights)]
+        weights = [WEIGHTS[name] * (5 if name in MOVES else 1) for name in names]
     name = random.choices(names, weights)[0]
     loops = list(resolve.loop_paths(schedule.program))
     stages = list(resolve.stage_labels(schedule.program))
@@ -88,7 +88,9 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
             return Call(name, tuple(chosen))
         case "fuse":
             chain = random_chain(schedule, random)
-            start = random.randrange(len(chain))
+            if len(chain) < 2:
+                return None
+            start = random.randrange(len(chain) - 1)
             return Call(name, tuple(chain[start : start + random.choice((2, 2, 3))]))
         case "peel" | "parallel" | "vectorize" | "rfactor":
             return Call(name, (random.choice(loops),))
@@ -105,10 +107,10 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
             if random.random() < 0.7:
                 found = find_loop(schedule.program.body, resolve.loop_paths(schedule.program)[loop])
                 inside = [p.compute.stage for p in places_of(found)]
-                labels = {
-                    id(s): n for n, s in resolve.stage_labels(schedule.program).items()
-                }
-                return Call(name, (labels[id(random.choice(inside))],), {"at": loop, "scope": scope})
+                labels = {id(s): n for n, s in resolve.stage_labels(schedule.program).items()}
+                return Call(
+                    name, (labels[id(random.choice(inside))],), {"at": loop, "scope": scope}
+                )
             return Call(name, (random.choice(stages),), {"at": loop, "scope": scope})
         case "cache_read":
             tensors = [t.name for t in schedule.definition.inputs] + stages

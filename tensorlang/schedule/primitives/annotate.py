@@ -10,9 +10,10 @@ Before                      After ``annotate(k, unroll_by=4)``
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from tensorlang.ir.affine import Var
-from tensorlang.ir.program import Hint, Program, Stmt
+from tensorlang.ir.program import Program, Stmt
 from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import Loop, replace_loop
@@ -23,12 +24,12 @@ class Annotate:
     """Attach ``hints`` to ``loop``; a hint given again replaces the old one."""
 
     loop: Var
-    hints: tuple[Hint, ...]
+    hints: tuple[tuple[str, Any], ...]
 
     def check(self, program: Program) -> None:
-        """Refuse hints that are neither strings nor numbers: they could not be saved."""
+        """Refuse hints that are neither numbers nor strings."""
         for key, value in self.hints:
-            if type(value) not in (str, int, bool, float):
+            if not isinstance(value, str | int | bool | float):
                 raise Refusal(
                     f"the hint {key} is a {type(value).__name__}",
                     "a string, a number or a truth value",

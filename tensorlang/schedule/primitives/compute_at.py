@@ -168,6 +168,18 @@ def consumers_of(program: Program, stage: Stage) -> list[Place]:
 
 def require_movable(program: Program, stage: Stage, step: str) -> None:
     """Refuse outputs, copies, and stages whose loops have been scheduled already."""
+    require_inner(program, stage, step)
+    for place in places_of(program.body):
+        if place.compute.stage is stage and not is_untouched(place, stage):
+            raise Refusal(
+                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
+                f"{step} first, then split",
+                loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
+            )
+
+
+def require_inner(program: Program, stage: Stage, step: str) -> None:
+    """Refuse outputs and copies."""
     outputs = program.definition.outputs
     if any(tensor in outputs for tensor in stage.tensors):
         raise Refusal(
@@ -179,13 +191,6 @@ def require_movable(program: Program, stage: Stage, step: str) -> None:
             f"{label_of(stage)} is a copy, and stays where cache_read or cache_write put it",
             "give that step another loop",
         )
-    for place in places_of(program.body):
-        if place.compute.stage is stage and not is_untouched(place, stage):
-            raise Refusal(
-                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
-                f"{step} first, then split",
-                loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
-            )
 
 
 def require_visible(

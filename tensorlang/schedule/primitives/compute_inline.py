@@ -21,14 +21,15 @@ from tensorlang.ir.derivation import Inlined
 from tensorlang.ir.expr import Cast, Expr, Load, children, loads_of
 from tensorlang.ir.program import Compute, Program, Stmt
 from tensorlang.ir.walk import rewrite, rewrite_expr, substitute_in_expr
+from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.primitives.compute_at import (
     consumers_of,
-    require_movable,
+    require_inner,
     require_visible,
 )
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import nest_of, without_alloc, without_stmt
+from tensorlang.schedule.tree import nest_of, places_of, without_alloc, without_stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +40,22 @@ class ComputeInline:
 
     def check(self, program: Program) -> None:
         """Refuse reductions, recurrences, outputs, and stages read through a copy."""
-        require_movable(program, self.stage, "compute_inline")
+        require_inner(program, self.stage, "compute_inline")
         if self.stage.is_reduction or self.stage.is_recurrence:
             kind = "a reduction" if self.stage.is_reduction else "a scan"
             raise Refusal(
                 f"{self.stage.name} is {kind}, and has no expression to put in its place",
                 f's.compute_at("{self.stage.name}", ...) computes it inside a loop of its reader',
             )
-        for place in consumers_of(program, self.stage):
+        for place in places_of(program.body):
+            if place.compute.stage is self.stage and place.compute.via:
+                raise Refusal(
+                    f"{self.stage.name} is computed through copies",
+                    "inline before cache_read and cache_write",
+                    compute=place.compute,
+                )
+        consumers = consumers_of(program, self.stage)
+        for place in consumers:
             if reads_inside_index(place.compute.stage, self.stage):
                 raise Refusal(
                     f"{place.compute.stage.name} uses {self.stage.name} as an index",
@@ -61,6 +70,13 @@ class ComputeInline:
                 )
 
             require_visible(program, self.stage, place.ancestors, "compute_inline")
+        needed = {load.tensor for load in loads_of(*self.stage.values)}
+        if any(source in needed for place in consumers for source, _ in place.compute.via):
+            require_proof(
+                self.apply(program).program,
+                f"the copies that {self.stage.name}'s readers have do not hold all that it reads",
+                "inline before cache_read",
+            )
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the stage substituted into its readers."""

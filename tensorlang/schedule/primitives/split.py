@@ -86,6 +86,13 @@ class Split:
                 counterexample=f"the last block would hold {loop.extent.constant % self.factor} "
                 f"of {self.factor} iterations",
             )
+        if self.tail == "pad" and loop.extent % self.factor != affine(0):
+            require_proof(
+                self.apply(program).program,
+                f"iterations of {self.loop} beyond {loop.extent} would be seen outside",
+                'tail="guard", or give the padded iterations private storage first (cache_write)',
+                self.loop,
+            )
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the loop split, guarded where blocks may stick out."""
@@ -108,19 +115,8 @@ class Split:
             loop, variable=inner, extent=affine(self.factor), body=body, tail=self.tail
         )
         nest = replace(loop, variable=outer, extent=blocks, body=nest)
-        after = replace(
-            program,
-            body=replace_loop(program.body, self.loop, lambda _: nest),
-            conditions=conditions,
-        )
-        if self.tail == "pad" and guard is not None:
-            require_proof(
-                after,
-                f"iterations of {self.loop} beyond {loop.extent} would be seen outside",
-                'tail="guard", or give the padded iterations private storage first (cache_write)',
-                self.loop,
-            )
-        return Outcome(after, (outer, inner))
+        body = replace_loop(program.body, self.loop, lambda _: nest)
+        return Outcome(replace(program, body=body, conditions=conditions), (outer, inner))
 
     def _blocks(
         self, extent: Affine, index: Affine, conditions: tuple[Condition, ...]

@@ -40,15 +40,23 @@ class Tile:
                 loops=self.loops,
             )
         Reorder(self.loops).check(program)
-        self.apply(program)
+        program, outers, inners = self._split(program, check=True)
+        Reorder((*outers, *inners)).check(program)
 
     def apply(self, program: Program) -> Outcome:
         """Return the tiled program."""
+        program, outers, inners = self._split(program, check=False)
+        tiled = Reorder((*outers, *inners)).apply(program).program
+        return Outcome(tiled, (*outers, *inners))
+
+    def _split(self, program: Program, *, check: bool) -> tuple[Program, list[Var], list[Var]]:
+        """Return the program with each loop split where it stands, the outer and inner loops."""
         outers: list[Var] = []
         inners: list[Var] = []
         for loop, size in zip(self.loops, self.sizes, strict=True):
             split = Split(loop, size, self.tail)
-            split.check(program)
+            if check:
+                split.check(program)
             outcome = split.apply(program)
             program = outcome.program
             outer, inner = outcome.results
@@ -56,6 +64,4 @@ class Tile:
             assert isinstance(inner, Var)
             outers.append(outer)
             inners.append(inner)
-        reorder = Reorder((*outers, *inners))
-        reorder.check(program)
-        return Outcome(reorder.apply(program).program, (*outers, *inners))
+        return program, outers, inners

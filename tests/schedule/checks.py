@@ -6,21 +6,27 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pytest
-from schedule_operators import Case, arrays_for
 
 import tensorlang as tl
 from tensorlang.interpreter.run import run_program
+from tensorlang.ir.affine import evaluate
 from tensorlang.ir.program import Program
 from tensorlang.ir.verify import verify_scheduled
 from tensorlang.lang.reference import evaluate_definition
 from tensorlang.schedule.place_inits import place_inits
+from tests.schedule.golden import same
+from tests.schedule.operators import BY_NAME, Case, arrays_for
 
 Sizes = Mapping[str, int]
+
+SIZES = (0, 1, 2, 3, 7, 8, 9)
+"""Nothing, one, primes, and the sizes around a tile of 8."""
 
 
 def reference(case: Case, definition: Any, sizes: Sizes, seed: int = 0) -> tuple[Any, ...]:
@@ -72,40 +78,33 @@ def sizes_of(case: Case, schedule: tl.Schedule, values: Iterable[int]) -> list[d
     ]
 
 
-def meets_conditions(schedule: tl.Schedule, sizes: Sizes) -> bool:
+def meets_conditions(program: Program, sizes: Sizes) -> bool:
     """Tell whether sizes meet the definition's conditions and those that steps have added."""
-    from tensorlang.ir.affine import evaluate
-
-    values = {size: sizes[size.name] for size in schedule.definition.sizes}
-    for condition in schedule.definition.conditions + schedule.program.conditions:
+    definition = program.definition
+    values = {size: sizes[size.name] for size in definition.sizes}
+    for condition in definition.conditions + program.conditions:
         value = evaluate(condition.form, values)
         if value < 0 or (condition.equality and value):
             return False
     return all(
-        evaluate(axis.extent, values) >= 0
-        for stage in schedule.definition.stages
-        for axis in stage.all_axes
+        evaluate(axis.extent, values) >= 0 for stage in definition.stages for axis in stage.all_axes
     )
 
 
-def check(
-    case: Case, schedule: tl.Schedule, sizes: Iterable[int | Sizes] = (0, 1, 2, 3, 7, 8, 9)
-) -> None:
+def check(case: Case, schedule: tl.Schedule, sizes: Iterable[int | Sizes] = SIZES) -> None:
     """Assert that an accepted schedule prints, is well formed, is proved, and computes."""
     assert str(schedule)
     verify_scheduled(schedule.program)
     assert schedule.verify().ok
     for entry in sizes:
         for values in [entry] if isinstance(entry, Mapping) else sizes_of(case, schedule, [entry]):
-            if meets_conditions(schedule, values):
+            if meets_conditions(schedule.program, values):
                 agrees(case, schedule.program, values)
 
 
-def body(schedule: tl.Schedule) -> str:
-    """Return the printed program without its first line, flush left."""
-    import textwrap
-
-    return textwrap.dedent("\n".join(str(schedule).splitlines()[1:])) + "\n"
+def prints(schedule: tl.Schedule, text: str) -> None:
+    """Assert that the printed program is ``text``, without its first line."""
+    same(textwrap.dedent("\n".join(str(schedule).splitlines()[1:])), text, depth=2)
 
 
 def refused(schedule: tl.Schedule, step: Callable[[], object], text: str) -> None:
@@ -117,8 +116,46 @@ def refused(schedule: tl.Schedule, step: Callable[[], object], text: str) -> Non
     with pytest.raises(tl.ScheduleError) as caught:
         step()
     found = str(caught.value)
-    assert re.search(rf"^  at {re.escape(step.__code__.co_filename)}:\d+", found, re.MULTILINE), found
-    found = re.sub(r"^  at .*$", "  AT", found, flags=re.MULTILINE)
-    assert found.strip() == text.strip()
+    assert re.search(rf"^  at {re.escape(step.__code__.co_filename)}:\d+: ", found, re.MULTILINE)
+    same(re.sub(r"^  at .*$", "  AT", found, flags=re.MULTILINE), text, depth=2)
     assert schedule.program is before
     assert schedule.trace == trace
+
+
+def start(name: str, **fixed: int) -> tl.Schedule:
+    """Return an untouched schedule of an operator of ``operators.py``."""
+    return BY_NAME[name].schedule(**fixed)
+
+
+def accepts(
+    name: str,
+    steps: Callable[[tl.Schedule], object],
+    sizes: Iterable[int | Sizes] = SIZES,
+    **fixed: int,
+) -> tl.Schedule:
+    """Assert that steps are taken, and that what results is proved and computes; return it."""
+    schedule = start(name, **fixed)
+    steps(schedule)
+    check(BY_NAME[name], schedule, sizes)
+    return schedule
+
+
+def compiles(
+    name: str,
+    steps: Callable[[tl.Schedule], object],
+    sizes: Iterable[int] = (1, 8, 13),
+    **fixed: int,
+) -> None:
+    """Assert that the compiled program of a schedule gives the reference's result."""
+    case = BY_NAME[name]
+    schedule = case.schedule(**fixed)
+    steps(schedule)
+    function = tl.compile(schedule)
+    for values in (v for size in sizes for v in sizes_of(case, schedule, [size])):
+        if meets_conditions(schedule.program, values):
+            definition = schedule.definition
+            arrays = [*arrays_for(definition, values, case).values()]
+            found = function(*arrays, *scalars_for(definition).values())
+            found = found if isinstance(found, tuple) else (found,)
+            expected = reference(case, definition, values)
+            assert_agree(case, found, expected, f"{name} at {values}, compiled:\n{schedule}")

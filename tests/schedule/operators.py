@@ -19,7 +19,7 @@ from tensorlang.ir.definition import Definition
 
 M, N, K = tl.dims("M N K")
 H, W = tl.dims("H W")
-B, C, O, R, S = tl.dims("B C O R S")
+B, C, F, R, S = tl.dims("B C F R S")
 
 
 # --- maps ------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def every_second(x: tl.f32[2 * N]):
 
 
 @tl.compute
-def conv2d(x: tl.f32[B, C, H, W], f: tl.f32[O, C, R, S], *, stride: int = 1, pad: int = 0):
+def conv2d(x: tl.f32[B, C, H, W], f: tl.f32[F, C, R, S], *, stride: int = 1, pad: int = 0):
     p = tl.pad(x, {2: (pad, pad), 3: (pad, pad)})
     OH, OW = (H + 2 * pad - R) // stride + 1, (W + 2 * pad - S) // stride + 1
     return tl.tensor(
@@ -101,7 +101,7 @@ def conv2d(x: tl.f32[B, C, H, W], f: tl.f32[O, C, R, S], *, stride: int = 1, pad
             p[b, c, y * stride + r, z * stride + s] * f[o, c, r, s] for c in C for r in R for s in S
         )
         for b in B
-        for o in O
+        for o in F
         for y in OH
         for z in OW
     )
@@ -263,8 +263,8 @@ CASES = (
     Case(blur, ("H", "W")),
     Case(smooth, ("N",)),
     Case(every_second, ("N",)),
-    Case(conv2d, ("B", "C", "H", "W", "O", "R", "S"), {"stride": 1, "pad": 1}),
-    Case(conv2d, ("B", "C", "H", "W", "O", "R", "S"), {"stride": 2, "pad": 0}),
+    Case(conv2d, ("B", "C", "H", "W", "F", "R", "S"), {"stride": 1, "pad": 1}),
+    Case(conv2d, ("B", "C", "H", "W", "F", "R", "S"), {"stride": 2, "pad": 0}),
     Case(matmul, ("M", "N", "K")),
     Case(matmul_bias, ("M", "N", "K")),
     Case(row_sum, ("M", "N")),
@@ -304,5 +304,7 @@ def arrays_for(
         low, high = (0, 2) if tensor.dtype is tl.bool_ else (-3, 4)
         if tensor.name in case.indices:
             low, high = 0, max(1, shapes[case.indices[tensor.name]][0])
-        arrays[tensor] = generator.integers(low, high, shapes[tensor.name]).astype(to_numpy(tensor.dtype))
+        arrays[tensor] = generator.integers(low, high, shapes[tensor.name]).astype(
+            to_numpy(tensor.dtype)
+        )
     return arrays
