@@ -78,6 +78,8 @@ from tensorlang.lang.scan import scan
 
 if TYPE_CHECKING:  # loaded when first used, see _LAZY
     from tensorlang.driver import compile
+    from tensorlang.graph import Graph, graph
+    from tensorlang.graph.passes import PassContext
     from tensorlang.runtime.threads import num_threads as get_num_threads
     from tensorlang.runtime.threads import set_num_threads
     from tensorlang.schedule.entry import schedule
@@ -91,6 +93,9 @@ _LAZY = {
     "Schedule": ("tensorlang.schedule.schedule", "Schedule"),
     "schedule": ("tensorlang.schedule.entry", "schedule"),
     "compile": ("tensorlang.driver", "compile"),
+    "Graph": ("tensorlang.graph", "Graph"),
+    "graph": ("tensorlang.graph", "graph"),
+    "PassContext": ("tensorlang.graph.passes", "PassContext"),
     "nn": ("tensorlang.nn", ""),
     "testing": ("tensorlang.testing", ""),
     "set_num_threads": ("tensorlang.runtime.threads", "set_num_threads"),
@@ -98,7 +103,7 @@ _LAZY = {
 }
 """Names that are loaded when they are first used: module, and the name in it (or the module)."""
 
-_SHADOWED = ("schedule",)
+_SHADOWED = ("graph", "schedule")
 """Names of which a subpackage exists too; the import system must not put it in their place."""
 
 
@@ -125,7 +130,9 @@ __all__ = [
     "CompileError",
     "DefinitionError",
     "Dim",
+    "Graph",
     "Operator",
+    "PassContext",
     "Schedule",
     "ScheduleError",
     "TensorlangError",
@@ -161,6 +168,7 @@ __all__ = [
     "floor",
     "fma",
     "get_num_threads",
+    "graph",
     "grid",
     "i8",
     "i16",

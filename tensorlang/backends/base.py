@@ -18,6 +18,10 @@ from tensorlang.errors import CompileError
 from tensorlang.ir.lowered import LoweredProgram
 
 
+class DeviceUnavailable(CompileError):  # noqa: N818 - it says what is missing
+    """Code that can be read and saved, but not run here; raised by ``load``, told at the call."""
+
+
 class Artefact(Protocol):
     """Machine code of a program, and how it came about."""
 
@@ -28,7 +32,16 @@ class Artefact(Protocol):
 
     @property
     def object_code(self) -> bytes:
-        """An object file."""
+        """An object file, or what a device's driver loads."""
+        ...
+
+    @property
+    def texts(self) -> Mapping[str, str]:
+        """What there is to read besides LLVM IR and assembly, by kind of source."""
+        ...
+
+    def notes(self) -> tuple[str, ...]:
+        """Return lines for the report."""
         ...
 
 
@@ -61,6 +74,7 @@ class Backend(Protocol):
 
 _BUILT_IN = {
     "cpu": "tensorlang.backends.cpu",
+    "cuda": "tensorlang.backends.nvptx",
 }
 
 

@@ -122,9 +122,11 @@ def arguments_by_name(
 
 
 def typed_key(value: Any) -> Any:
-    """Return a key that tells 1 from True and 1.0."""
+    """Return a key that tells 1 from True and 1.0, and 0.0 from -0.0."""
     if isinstance(value, tuple):
         return tuple([typed_key(part) for part in cast("tuple[Any, ...]", value)])
+    if isinstance(value, float):
+        return float, value.hex()
     return type(value), value
 
 

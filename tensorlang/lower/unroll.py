@@ -26,7 +26,7 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import For, If, Seq, Stmt
+from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import rewrite_expr, sequence
 
 
@@ -70,6 +70,8 @@ class _Unroller:
                 return If(condition, then, self.visit(stmt.otherwise, values, buffers))
             case Allocate():
                 return self.visit_storage(stmt, values, buffers)
+            case Barrier():
+                return Barrier()
             case Store():
                 return self.visit_store(stmt, values, buffers) if values or buffers else stmt
             case _:

@@ -266,7 +266,7 @@ def test_argmax_of_nothing():
     ("call", "error", "text"),
     [
         (lambda: compile(3), TypeError,
-         "tl.compile takes an operator (@tl.compute) or a schedule, found int"),
+         "tl.compile takes an operator (@tl.compute), a schedule or a graph, found int"),
         (lambda: compile(schedule(matmul), M=3), TypeError,
          "a schedule has its sizes and attributes already: give M= to tl.schedule"),
         (lambda: compile(matmul, opt_level=7), ValueError,

@@ -34,7 +34,7 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
     anchor = group.anchor
     contraction = as_contraction(anchor)
     if contraction is not None:
-        schedule_contraction(schedule, anchor, contraction, machine)
+        schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)
     elif not anchor.axes:
