@@ -59,3 +59,15 @@ def test_an_accumulator_that_may_only_pass_through_is_refused_at_once() -> None:
         assert s.trace == ()
     else:
         s.verify()
+
+
+def test_an_index_comes_from_a_copy_in_an_unrolled_loop() -> None:
+    @tl.compute
+    def picked(x: tl.f32[M], ids: tl.i32[N]):
+        return tl.tensor(x[ids[k]] for i in tl.range(4) for k in N)
+
+    s = tl.schedule(picked)
+    s.unroll("i")
+    s.cache_read("ids", at="k", scope="local")
+    x, ids = np.arange(5, dtype=np.float32), np.array([4, 0, 2], np.int32)
+    np.testing.assert_array_equal(tl.compile(s)(x, ids), np.tile(x[ids], (4, 1)))

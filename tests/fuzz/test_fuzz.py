@@ -21,6 +21,7 @@ def test_interpreter_machine_code_and_numpy_agree(first: int) -> None:
     faults = [describe(account) for account in accounts if account.faults]
     assert not faults, "\n".join(faults)
     assert sum(account.runs for account in accounts) > GROUP
+    assert sum(account.plain for account in accounts) > GROUP
     assert sum(account.accepted.total() for account in accounts) > GROUP
 
 
@@ -50,8 +51,8 @@ for seed in range(first, first + count):
     print(json.dumps({"begin": seed}), flush=True)
     if seed == 1:
         os.abort()
-    print(json.dumps({"seed": seed, "runs": 1, "unproved": 0, "accepted": {}, "refused": {},
-                      "errors": {}, "faults": []}), flush=True)
+    print(json.dumps({"seed": seed, "runs": 1, "plain": 1, "unproved": 0, "accepted": {},
+                      "refused": {}, "errors": {}, "faults": []}), flush=True)
 """
 
 
