@@ -139,11 +139,14 @@ class Schedule(Session):
 
     # --- where a stage runs --------------------------------------------------------------------
 
-    def compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
-        """Compute a stage inside a loop of its readers, over just what they read there."""
+    def compute_at(self, stage: StageArgument, loop: LoopArgument, scope: Scope = "global") -> None:
+        """Compute a stage inside a loop of its readers, over just what they read there.
+
+        ``scope="local"`` keeps it in registers, for which the part must have constant extents.
+        """
         self._take(
-            Step("compute_at", (stage, loop)),
-            lambda: ComputeAt(self._stage(stage), self._loop(loop)),
+            Step("compute_at", (stage, loop), {} if scope == "global" else {"scope": scope}),
+            lambda: ComputeAt(self._stage(stage), self._loop(loop), self._scope(scope)),
         )
 
     def compute_inline(self, stage: StageArgument) -> None:
