@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.schedule.golden import same
 
 import tensorlang as tl
 from tensorlang.interpreter.run import run_program
@@ -21,6 +20,7 @@ from tensorlang.ir.program import Program
 from tensorlang.ir.verify import verify_scheduled
 from tensorlang.lang.reference import evaluate_definition
 from tensorlang.schedule.place_inits import place_inits
+from tests.schedule.golden import same
 from tests.schedule.operators import BY_NAME, Case, arrays_for
 
 Sizes = Mapping[str, int]
