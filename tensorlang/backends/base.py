@@ -23,7 +23,11 @@ class DeviceUnavailable(CompileError):  # noqa: N818 - it says what is missing
 
 
 class Artefact(Protocol):
-    """Machine code of a program, and how it came about."""
+    """Machine code of a program, and how it came about.
+
+    It may also have ``texts``, what there is to read besides LLVM IR and assembly by kind of
+    source, and ``notes()``, lines for the report.
+    """
 
     @property
     def entry(self) -> str:
@@ -33,15 +37,6 @@ class Artefact(Protocol):
     @property
     def object_code(self) -> bytes:
         """An object file, or what a device's driver loads."""
-        ...
-
-    @property
-    def texts(self) -> Mapping[str, str]:
-        """What there is to read besides LLVM IR and assembly, by kind of source."""
-        ...
-
-    def notes(self) -> tuple[str, ...]:
-        """Return lines for the report."""
         ...
 
 

@@ -44,15 +44,6 @@ class CpuArtefact:
         """The assembly, made anew for the asking."""
         return machine.assembly(self._optimised_module(), self.target, self.opt_level)
 
-    @property
-    def texts(self) -> dict[str, str]:
-        """What there is to read besides LLVM IR and assembly: nothing."""
-        return {}
-
-    def notes(self) -> tuple[str, ...]:
-        """Return lines for the report: none."""
-        return ()
-
     def _optimised_module(self) -> Any:
         return machine.optimise(self.llvm, self.target, self.opt_level, self.autovectorized)
 

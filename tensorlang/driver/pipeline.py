@@ -99,9 +99,9 @@ def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) ->
         texts={
             "llvm": lambda: artefact.llvm,
             "asm": lambda: artefact.assembly,
-            **{kind: partial(str, text) for kind, text in artefact.texts.items()},
+            **{kind: partial(str, text) for kind, text in getattr(artefact, "texts", {}).items()},
         },
-        notes=artefact.notes,
+        notes=getattr(artefact, "notes", tuple),
         seconds={
             "lower": after_lowering - start,
             "compile": after_compiling - after_lowering,

@@ -57,12 +57,14 @@ class Block:
     """The threads of a block: who runs now, and who touched what since the last barrier.
 
     ``thread`` names a list: the number of the thread, then its place along x, y and z.
-    ``registers`` are storage whose logs no barrier empties.
+    ``registers`` are storage whose logs no barrier empties; those of ``nested``, which is allocated
+    inside a loop of threads, begin anew with it.
     """
 
     thread: str
     logs: Mapping[Place, tuple[str, str]]
     registers: frozenset[Place]
+    nested: frozenset[Place]
 
 
 @dataclass(slots=True)

@@ -22,7 +22,13 @@ from tensorlang.interpreter.conversions import value_scalar
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.interpreter.leaves import write_compute, write_store
 from tensorlang.interpreter.storage import layout_tables
-from tensorlang.interpreter.threads import block_of, thread_of, write_barrier, write_thread
+from tensorlang.interpreter.threads import (
+    block_of,
+    thread_of,
+    write_barrier,
+    write_fresh_logs,
+    write_thread,
+)
 from tensorlang.ir.affine import Affine, Var, depends_on
 from tensorlang.ir.lowered import Allocate, Store
 from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
@@ -269,6 +275,7 @@ def _write_alloc(context: Context, stmt: Alloc) -> None:
         writer.line(f"{table}, {count} = {tables}({', '.join(shape)})")
     writer.line(f"{cells} = [POISON] * ({count})")
     storage = Storage(tensor.name, tensor.dtype, cells, origin, shape, len(context.frames), table)
+    write_fresh_logs(context, tensor)
     with context.storage(tensor, storage):
         write_stmt(context, stmt.body)
 
@@ -280,6 +287,7 @@ def _write_allocate(context: Context, stmt: Allocate) -> None:
     content = writer.constant(_zero(buffer.dtype)) if stmt.zeroed else "POISON"
     writer.line(f"{cells} = [{content}] * {size}")
     storage = Storage(buffer.name, buffer.dtype, cells, ("0",), (size,), len(context.frames))
+    write_fresh_logs(context, buffer)
     with context.storage(buffer, storage):
         write_stmt(context, stmt.body)
 

@@ -40,11 +40,12 @@ def block_of(context: Context, body: Stmt) -> Generator[None, None, None]:
     writer.line(f"{thread} = [0, 0, 0, 0]")
     logs: dict[Place, tuple[str, str]] = {}
     registers: set[Place] = set()
-    for place in dict.fromkeys((*_written(body), *_allocated(body, registers))):
+    nested: set[Place] = set()
+    for place in dict.fromkeys((*_written(body), *_allocated(body, registers, nested))):
         logs[place] = writer.fresh("w"), writer.fresh("r")
         for name in logs[place]:
             writer.line(f"{name} = {{}}")
-    context.block = Block(thread, logs, frozenset(registers))
+    context.block = Block(thread, logs, frozenset(registers), frozenset(nested))
     yield
     context.block = None
 
@@ -92,6 +93,14 @@ def logs_of(context: Context, storage: Storage) -> tuple[Frame, str, str] | None
     return None
 
 
+def write_fresh_logs(context: Context, place: Place) -> None:
+    """Write that storage made inside a loop of threads has been touched by nobody yet."""
+    block = context.block
+    if block is not None and place in block.nested:
+        for name in block.logs[place]:
+            context.writer.line(f"{name}.clear()")
+
+
 def _move(context: Context, block: Block, axis: int, place: str) -> None:
     thread = block.thread
     context.writer.line(f"{thread}[{axis + 1}] = {place}")
@@ -119,15 +128,19 @@ def _written(body: Stmt) -> Iterator[Place]:
         yield from (place for place in places if place not in allocated)
 
 
-def _allocated(stmt: Stmt, registers: set[Place]) -> Iterator[Place]:
-    """Yield what is allocated outside the nests of threads; collect what lies in registers."""
+def _allocated(
+    stmt: Stmt, registers: set[Place], nested: set[Place], inside: bool = False
+) -> Iterator[Place]:
+    """Yield what is allocated; collect what lies in registers, and what is made by one thread."""
     if isinstance(stmt, For | Fused) and stmt.kind in THREAD_AXES:
-        return
+        inside = True
     if isinstance(stmt, Alloc | Allocate):
         place: Place = stmt.tensor if isinstance(stmt, Alloc) else stmt.buffer
         scope = stmt.scope if isinstance(stmt, Alloc) else stmt.buffer.scope
-        if scope == "local":
+        if scope == "local" or inside:
             registers.add(place)
+        if inside:
+            nested.add(place)
         yield place
     for child in children_of(stmt):
-        yield from _allocated(child, registers)
+        yield from _allocated(child, registers, nested, inside)

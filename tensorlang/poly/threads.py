@@ -99,12 +99,8 @@ def find_race(accesses: Accesses) -> Counterexample | None:
         for other, other_writes in everything[number:]:
             if one.storage is not other.storage or not (one_writes or other_writes):
                 continue
-            if _is_shared(one):
-                found = _Pair(accesses, one, other).race((one_writes, other_writes))
-            elif _is_in_registers(one.storage, one.instance):
-                found = _Pair(accesses, one, other).seen_registers((one_writes, other_writes))
-            else:
-                continue
+            pair, writes = _Pair(accesses, one, other), (one_writes, other_writes)
+            found = pair.race(writes) if _is_shared(one) else pair.seen_registers(writes)
             if found is not None:
                 return found
     return None
@@ -121,19 +117,13 @@ def _all_accesses(accesses: Accesses) -> Iterator[tuple[Access, bool]]:
 
 def _is_shared(access: Access) -> bool:
     """Whether all threads of a block see the storage of an access."""
-    storage = access.storage
-    return (storage.alloc is None or storage.alloc.scope != "local") and not _is_private(
-        storage, access.instance
-    )
+    return not _is_in_registers(access.storage, access.instance)
 
 
 def _is_in_registers(storage: Storage, instance: Instance) -> bool:
-    alloc = storage.alloc
-    return alloc is not None and alloc.scope == "local" and not _is_private(storage, instance)
-
-
-def _is_private(storage: Storage, instance: Instance) -> bool:
-    """Whether the storage is allocated inside a loop of threads."""
+    """Whether each thread has storage of its own: registers, or made inside a loop of threads."""
+    if storage.alloc is not None and storage.alloc.scope == "local":
+        return True
     return any(
         variable in storage.prefix
         for loop in instance.loops
@@ -189,11 +179,13 @@ class _Pair:
         meeting = self.meeting(" and ".join(same) or "true")
         if meeting.is_empty():
             return None
-        name = self.one.storage.tensor.name
+        storage = self.one.storage
+        in_registers = storage.alloc is not None and storage.alloc.scope == "local"
+        why = "lies in registers" if in_registers else "is made inside a loop of threads"
         return self._witness(
             meeting,
             writes,
-            f"two threads touch one element of {name}, which lies in registers: no thread sees "
+            f"two threads touch one element of {storage.tensor.name}, which {why}: no thread sees "
             "those of another",
         )
 

@@ -163,11 +163,14 @@ class Schedule(Session):
 
     # --- where a stage runs --------------------------------------------------------------------
 
-    def compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
-        """Compute a stage inside a loop of its readers, over just what they read there."""
+    def compute_at(self, stage: StageArgument, loop: LoopArgument, scope: Scope = "global") -> None:
+        """Compute a stage inside a loop of its readers, over just what they read there.
+
+        ``scope="local"`` keeps it in registers, for which the part must have constant extents.
+        """
         self._take(
-            Step("compute_at", (stage, loop)),
-            lambda: ComputeAt(self._stage(stage), self._loop(loop)),
+            Step("compute_at", (stage, loop), {} if scope == "global" else {"scope": scope}),
+            lambda: ComputeAt(self._stage(stage), self._loop(loop), self._scope(scope)),
         )
 
     def compute_inline(self, stage: StageArgument) -> None:
@@ -325,7 +328,9 @@ class Schedule(Session):
                 raise ValueError(f"version {document['tensorlang_schedule']!r} is not known")
             definition = definition_from_json(document["definition"])
             steps = [step_from_json(step) for step in document["steps"]]
-            fixed = dict(document["fixed"])
+            fixed: dict[str, Any] = document["fixed"]
+            if not isinstance(fixed, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
+                raise TypeError(f"{fixed!r} are no sizes and attributes by name")
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ScheduleError(f"this is no saved schedule: {error}") from None
         schedule = cls(definition, fixed)

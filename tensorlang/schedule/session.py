@@ -165,7 +165,7 @@ class Session:
                 return value.label
             if isinstance(value, tuple):
                 return tuple(plain(item) for item in cast("tuple[Any, ...]", value))
-            return "..." if callable(value) else value
+            return ... if callable(value) else value
 
         arguments = tuple(plain(argument) for argument in step.arguments)
         return str(Step(step.name, arguments, {k: plain(v) for k, v in step.keywords.items()}))
@@ -207,9 +207,7 @@ class Session:
         if not isinstance(loop, Loop):
             cure = 'a handle from s.loops or a split, or a path such as "i"'
             if isinstance(loop, list | tuple):
-                cure = (
-                    "each loop as an argument of its own: s.reorder(io, jo)"
-                )
+                cure = "each loop as an argument of its own: s.reorder(io, jo)"
             raise Refusal(f"{loop!r} is no loop", cure)
         if find_loop(self.program.body, loop.variable) is not None:
             return loop.variable
@@ -275,7 +273,7 @@ class Session:
             left, found, right = text.partition(operator)
             if found:
                 try:
-                    form = parse_affine(left, names) - parse_affine(right, names)
+                    form = parse_affine(left.strip(), names) - parse_affine(right.strip(), names)
                 except ParseError as error:
                     raise Refusal(str(error), 's.assume("N % 8 == 0")') from None
                 return form, equality, text

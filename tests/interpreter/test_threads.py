@@ -58,3 +58,15 @@ def test_registers_of_another_thread_are_noticed() -> None:
         InterpreterError, match="lies in registers, which no thread sees of another"
     ):
         run_program(program, arrays, values)
+
+
+def test_storage_that_a_nest_of_threads_makes() -> None:
+    """Made inside a loop of threads, it is one thread's own; here others read it."""
+    from tests.poly.test_threads import nested_copy
+
+    program = kernels.placed(nested_copy())
+    arrays, values = kernels.arguments(program, {})
+    with pytest.raises(
+        InterpreterError, match="lies in registers, which no thread sees of another"
+    ):
+        run_program(program, arrays, values)

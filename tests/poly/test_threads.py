@@ -180,3 +180,27 @@ def test_barriers_change_nothing_else() -> None:
     placed = kernels.placed(SMALL["matmul"]())
     assert len(computes_of(program.body)) == len(computes_of(placed.body))
     assert kernels.barriers(program) == 0
+
+
+def nested_copy() -> tl.Schedule:
+    """A row that the threads along x copy, made by each thread along y: none sees the others'."""
+    M, N = tl.dims("M N")
+
+    @tl.compute
+    def mirrored(x: tl.f32[M, N]):
+        return tl.tensor(x[i, N - 1 - j] for i in M for j in N)
+
+    s = tl.schedule(mirrored, M=4, N=4)
+    i, j = s.loops
+    s.bind(i, "thread.y")
+    copy = s.cache_read("x", at=i, scope="shared")
+    s.bind(j, "thread.x")
+    s.bind(copy.loops[-1], "thread.x")
+    return s
+
+
+def test_storage_of_one_thread_that_others_read() -> None:
+    text = refusal(kernels.placed(nested_copy()))
+    assert (
+        "two threads touch one element of x.shared, which is made inside a loop of threads" in text
+    )

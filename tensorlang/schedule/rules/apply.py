@@ -62,7 +62,7 @@ def _shared_loop(schedule: Schedule, group: Group) -> Loop:
 
 def strip_rows(halo: int) -> int:
     """Return the height of a strip: what is computed twice is a small share of it."""
-    return max(16, 4 * halo)
+    return max(16, 4 * halo) if halo else 64
 
 
 def _schedule_stage(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:

@@ -57,7 +57,7 @@ def schedule_contraction(
         _fill_registers(schedule, in_tile, in_panel, columns, lanes)
     else:
         schedule.reorder(*outside, panel, *inside, tile, in_tile, in_panel)
-        schedule.compute_at(stage.name, tile)
+        schedule.compute_at(stage.name, tile, scope="local")
         _schedule_tile(schedule, stage, rows, columns, lanes)
         _fill_registers(schedule, in_tile, in_panel, columns, lanes)
     outer = schedule.fuse(*outside, panel) if outside else panel

@@ -3,7 +3,8 @@
 A stage joins its readers' group when they read it, along the anchor's leading axes, at the same
 positions or a few neighbouring ones: the rows of a softmax (the same row), the strips of a stencil
 (some rows more). ``Group.depth`` axes are shared exactly; if ``halo`` is not None, the next axis
-is shared in strips, of which each member computes up to ``halo`` positions more.
+is shared in strips, of which each member computes up to ``halo`` positions more. The last axis is
+never shared position by position: that would leave no loop to run in vectors.
 """
 
 from __future__ import annotations
@@ -121,6 +122,8 @@ class _Growing:
         widths = [max(self.reach[id(m)][axis] for m in members) for axis in range(shared)]
         depth = next((axis for axis, width in enumerate(widths) if width), shared)
         halo = widths[depth] if depth < shared and widths[depth] <= _MAX_HALO else None
+        if depth == len(self.anchor.axes):  # a strip of the last axis, so that vectors remain
+            depth, halo = depth - 1, 0
         return Group(self.anchor, members, depth, halo)
 
 
