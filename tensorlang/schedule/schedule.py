@@ -361,7 +361,7 @@ class Schedule(Session):
 def _whole(number: Any) -> Any:
     """Return an integer of any kind (``np.int64(8)``) as an int, anything else as it is."""
     try:
-        return index(number)
+        return number if isinstance(number, bool) else index(number)
     except TypeError:
         return number
 

@@ -640,3 +640,23 @@ def test_replay_of_a_saved_schedule():
                 double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
         """,
     )
+
+
+def test_parameters_and_operators_are_no_stages():
+    s = tl.schedule(softmax)
+    with pytest.raises(
+        tl.ScheduleError,
+        match=r"X is a parameter, which no stage makes\n.*\n\nTry: s\.cache_read\(\"X\", at=",
+    ):
+        s.compute_at("X", s.loops[0])
+    with pytest.raises(tl.ScheduleError, match=r"is no stage's name\n.*\n\nTry: s\[\"top\"\], s"):
+        s[softmax]
+    with pytest.raises(TypeError, match=r"tl\.schedule takes an operator .*, found int"):
+        tl.schedule(3)
+
+
+def test_steps_print_as_they_are_written():
+    s = tl.schedule(double)
+    s.split("i", 8)
+    s.parallel("i.o")
+    assert repr(s.trace) == "(<split('i', 8) -> i.o, i.i>, <parallel('i.o')>)"

@@ -164,8 +164,9 @@ def factor_for(program: Program, handle: Var, parts: int) -> int:
             f"{parts!r} is no number of parts", "an integer of 1 or more", loops=(handle,)
         )
     if isinstance(loop, Fused) or not loop.extent.is_constant:
+        extent = "several variables" if isinstance(loop, Fused) else loop.extent
         raise Refusal(
-            f"parts= needs a constant number of iterations to divide, and {handle} has none",
+            f"parts= needs a constant number of iterations to divide, and {handle} has {extent}",
             "a factor, or fixed sizes: tl.schedule(op, N=1024)",
             loops=(handle,),
         )

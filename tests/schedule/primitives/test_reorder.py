@@ -6,6 +6,7 @@ import itertools
 
 import pytest
 
+import tensorlang as tl
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
 
@@ -171,7 +172,7 @@ def test_refused():
         s,
         lambda: s.reorder("top/i", "softmax/i"),
         """
-        reorder('top/i', 'softmax/i') is refused: i and i are not perfectly nested (a statement below j)
+        reorder('top/i', 'softmax/i') is refused: softmax/i does not stand inside top/i, nor around it
           AT
 
             top = global f32[M]
@@ -190,7 +191,7 @@ def test_refused():
                 for j in N:
                     softmax[i, j] = e[i, j] / total[i]
 
-        Try: reorder before stages or copies are placed between the loops
+        Try: loops of one nest; compute_at and reverse_compute_at move a stage into another's
         """,
     )
 
@@ -236,3 +237,11 @@ def test_refused_between_a_piece_and_its_positions():
         Try: fix the sizes (tl.schedule(op, N=1024)), or split before fusing
         """,
     )
+
+
+def test_loops_are_arguments_and_no_list():
+    s = start("double")
+    with pytest.raises(
+        tl.ScheduleError, match=r"Try: each loop as an argument of its own: s\.reorder\(io, jo\)"
+    ):
+        s.reorder(list(s.loops))

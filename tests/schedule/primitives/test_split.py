@@ -2,6 +2,7 @@
 
 # ruff: noqa: E501 - printed programs
 
+import numpy as np
 import pytest
 
 import tensorlang as tl
@@ -170,6 +171,52 @@ def test_refused_factors():
     for factor in (-3, 2.0, True, "4"):
         with pytest.raises(tl.ScheduleError, match="is not a positive number of iterations"):
             s.split("i", factor)
+
+
+def test_integers_of_numpy_are_factors():
+    s = start("double")
+    s.split("i", np.int64(4))
+    assert s.trace[0].arguments == ("i", 4)
+    assert type(s.trace[0].arguments[1]) is int
+    tl.Schedule.from_json(s.to_json())
+
+
+@pytest.mark.parametrize(("size", "parts", "blocks"), [(0, 3, 0), (1, 3, 1), (5, 4, 3), (12, 4, 4)])
+def test_parts_give_the_least_factor_of_at_most_so_many_blocks(size, parts, blocks):
+    s = start("double", N=size)
+    outer, _ = s.split("i", parts=parts)
+    assert outer.extent == str(blocks)
+    assert s.to_python().splitlines()[1] == f"i_o, i_i = s.split('i', parts={parts})"
+    accepts("double", lambda s: s.split("i", parts=parts), N=size)
+
+
+def test_parts_follow_the_size_in_a_replay():
+    s = start("double", N=12)
+    s.split("i", parts=4)
+    assert s.replay(N=40).loops[1].extent == "10"
+
+
+def test_refused_parts():
+    s = start("double")
+    refused(
+        s,
+        lambda: s.split("i", parts=4),
+        """
+        split('i', parts=4) is refused: parts= needs a constant number of iterations to divide, and i has N
+          AT
+
+            for i in N:    # <-- here
+                double[i] = x[i] * 2
+
+        Try: a factor, or fixed sizes: tl.schedule(op, N=1024)
+        """,
+    )
+    for parts in (0, 2.5, True):
+        with pytest.raises(tl.ScheduleError, match="is no number of parts"):
+            start("double", N=8).split("i", parts=parts)
+    for given in ({}, {"factor": 4, "parts": 2}):
+        with pytest.raises(TypeError, match="split takes a factor or parts="):
+            start("double", N=8).split("i", **given)
 
 
 def test_refused_tails():
