@@ -45,6 +45,7 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
         conditions=program.conditions,
         origin=Origin(options.target, format_program(program), proof),
         defaults=_defaults(schedule.operator),
+        recipe=(compile_schedule, (schedule.fork(), options)),
     )
 
 

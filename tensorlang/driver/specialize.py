@@ -83,6 +83,10 @@ class SpecializingFunction:
             ),
         )
 
+    def __reduce__(self) -> tuple[type[SpecializingFunction], tuple[Any, ...]]:
+        """Pickle what versions are made of; each is compiled anew where it is needed."""
+        return SpecializingFunction, (self.operator, self.options, self._fixed)
+
     def __repr__(self) -> str:
         return f"<{self.operator!r} for {self.options.target}, compiled per rank and dtype>"
 

@@ -247,16 +247,16 @@ class Operator:
         Raises
         ------
         TypeError
-            For a generic parameter that is not described, and unknown names.
+            For a generic parameter that is not described, and sizes that are no integers.
         ValueError
-            For sizes that break a condition of the definition.
+            For names of no size or attribute, and sizes that break a condition of the definition.
 
         """
         positional = [p for p in self.parameters if not p.keyword_only]
         if len(args) > len(positional):
             raise TypeError(f"{self.name} has {len(positional)} parameters, not {len(args)}")
         given = {p.name: value for p, value in zip(positional, args, strict=False)}
-        sizes: dict[str, int] = {}
+        sizes: dict[str, Any] = {}
         for name, value in kwargs.items():
             parameter = next((p for p in self.parameters if p.name == name), None)
             if parameter is None or parameter.kind == "dim":
@@ -269,6 +269,8 @@ class Operator:
                 value = check_attribute(self.name, parameter.name, given[parameter.name])
                 specialization[parameter.name] = value
         definition = self._definition(specialization)
+        for name in {size.name for size in definition.sizes} & sizes.keys():
+            sizes[name] = check_size(self.name, name, sizes[name])
         sizes.update(sizes_in_annotations(definition, given))
         return self._with_sizes(definition, sizes) if sizes else definition
 

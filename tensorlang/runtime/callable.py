@@ -41,6 +41,8 @@ from tensorlang.runtime.timing import Timing, measure
 
 Layouts: TypeAlias = tuple[ArrayLayout, ...]
 Build: TypeAlias = Callable[[Layouts], Kernel]
+Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
+"""What makes the function again where it is unpickled: a function and its arguments."""
 SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm", "ptx"]
 
 _REMEMBERED = 512  # plans, by shapes and strides
@@ -102,12 +104,14 @@ class CompiledFunction:
         conditions: Sequence[Condition] = (),
         origin: Origin | None = None,
         defaults: Mapping[str, Any] | None = None,
+        recipe: Recipe | None = None,
     ) -> None:
         self.definition = definition
         self.__name__ = definition.name
         self.__doc__ = definition.documentation or type(self).__doc__
         self._origin = origin or Origin()
         self._build = build
+        self._recipe = recipe
         self._signature = Signature(definition, defaults)
         self._outputs = tuple(
             TensorParameter(definition.name, tensor) for tensor in definition.outputs
@@ -139,6 +143,12 @@ class CompiledFunction:
     def prepare(self) -> None:
         """Compile the version for arrays in C order, so that the first call does not wait."""
         self._version(self._contiguous())
+
+    def __reduce__(self) -> Recipe:
+        """Pickle how the function was made; it is proved and compiled anew where it is loaded."""
+        if self._recipe is None:
+            raise TypeError(f"{self!r} cannot be pickled")
+        return self._recipe
 
     def source(self, kind: SourceKind = "loops") -> str:
         """Return the program as text: "schedule", "loops" (lowered), "llvm", "asm" or "ptx".

@@ -1,5 +1,6 @@
 """The whole way: an operator or a schedule in, results of machine code out."""
 
+import pickle
 import re
 import threading
 
@@ -269,6 +270,10 @@ def test_argmax_of_nothing():
          "tl.compile takes an operator (@tl.compute), a schedule or a graph, found int"),
         (lambda: compile(schedule(matmul), M=3), TypeError,
          "a schedule has its sizes and attributes already: give M= to tl.schedule"),
+        (lambda: compile(matmul, M="a"), TypeError,
+         "matmul: the size M must be an integer, not 'a'"),
+        (lambda: compile(matmul, M=5.7), TypeError,
+         "matmul: the size M must be an integer, not 5.7"),
         (lambda: compile(matmul, opt_level=7), ValueError,
          "opt_level must be 0, 1, 2 or 3, found 7"),
     ],
@@ -276,6 +281,17 @@ def test_argmax_of_nothing():
 def test_mistakes(call, error, text):
     with pytest.raises(error, match=f"^{re.escape(text)}$"):
         call()
+
+
+def test_compiled_functions_pickle():
+    s = schedule(axpy)
+    s.vectorize(s.split("i", 4)[1])
+    for function in (compile(s), compile(axpy, N=5), compile(relu)):
+        again = pickle.loads(pickle.dumps(function))
+        x, y = np.arange(5.0), np.ones(5)
+        arguments = (x,) if function.__name__ == "relu" else (x, y)
+        np.testing.assert_array_equal(again(*arguments), function(*arguments))
+    assert "proved" in str(pickle.loads(pickle.dumps(compile(s))).report)
 
 
 @pytest.mark.parametrize("target", ["gpu", "cpu -march=x", "cpu -mcpu=nonsense", ""])
