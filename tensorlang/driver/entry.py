@@ -86,7 +86,8 @@ def compile(
         An operator, for which the default schedule is made, a schedule, or a graph. A schedule
         with steps of your own is proved to compute its operator first.
     target
-        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind.
+        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind; ``"cuda:sm_90"``
+        makes PTX of a schedule with bound loops, to be read with ``source("ptx")``.
     check_bounds
         Whether indices taken from data are checked; "auto" checks those that are not proved to
         lie inside, False none: then a wrong index reads memory that is not the tensor's.

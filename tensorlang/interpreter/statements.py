@@ -22,9 +22,16 @@ from tensorlang.interpreter.conversions import value_scalar
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.interpreter.leaves import write_compute, write_store
 from tensorlang.interpreter.storage import layout_tables
+from tensorlang.interpreter.threads import (
+    block_of,
+    thread_of,
+    write_barrier,
+    write_fresh_logs,
+    write_thread,
+)
 from tensorlang.ir.affine import Affine, Var, depends_on
 from tensorlang.ir.lowered import Allocate, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
 from tensorlang.ir.walk import iterate, loop_variables
 
 IN_ORDER = ("serial", "unrolled")
@@ -45,6 +52,8 @@ def write_stmt(context: Context, stmt: Stmt) -> None:
             _write_alloc(context, stmt)
         case Allocate():
             _write_allocate(context, stmt)
+        case Barrier():
+            write_barrier(context)
         case Compute():
             _write_leaf(context, lambda: write_compute(context, stmt))
         case Store():
@@ -63,8 +72,10 @@ def _write_loop(context: Context, loop: For | Fused) -> None:
         elif any(depends_on(extent, _lane_variables(context)) for extent in _extents(loop)):
             _write_uneven_loop(context, loop)
         else:
-            with _open(context, loop):
-                write_stmt(context, loop.body)
+            with thread_of(context, loop), _open(context, loop):
+                write_thread(context, loop)
+                with block_of(context, loop.body):
+                    write_stmt(context, loop.body)
 
 
 def _write_uneven_loop(context: Context, loop: For | Fused) -> None:
@@ -264,6 +275,7 @@ def _write_alloc(context: Context, stmt: Alloc) -> None:
         writer.line(f"{table}, {count} = {tables}({', '.join(shape)})")
     writer.line(f"{cells} = [POISON] * ({count})")
     storage = Storage(tensor.name, tensor.dtype, cells, origin, shape, len(context.frames), table)
+    write_fresh_logs(context, tensor)
     with context.storage(tensor, storage):
         write_stmt(context, stmt.body)
 
@@ -275,6 +287,7 @@ def _write_allocate(context: Context, stmt: Allocate) -> None:
     content = writer.constant(_zero(buffer.dtype)) if stmt.zeroed else "POISON"
     writer.line(f"{cells} = [{content}] * {size}")
     storage = Storage(buffer.name, buffer.dtype, cells, ("0",), (size,), len(context.frames))
+    write_fresh_logs(context, buffer)
     with context.storage(buffer, storage):
         write_stmt(context, stmt.body)
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from tensorlang.ir.affine import (
     ZERO,
     Affine,
+    Atom,
     FloorDiv,
     Min,
     Product,
@@ -51,10 +52,10 @@ def bounds(index: Affine, extents: Extents) -> Interval | None:
     return inner_lower[0], inner_upper[1]
 
 
-def _grouped_terms(index: Affine) -> list[tuple[object, int]]:
+def _grouped_terms(index: Affine) -> list[tuple[Affine | _Remainder | Atom, int]]:
     """Split into terms, with ``x - d * (x // d)`` kept together as the remainder it is."""
     remaining = dict(index.terms)
-    result: list[tuple[object, int]] = []
+    result: list[tuple[Affine | _Remainder | Atom, int]] = []
     for atom, coef in index.terms:
         if not isinstance(atom, FloorDiv) or coef % atom.divisor:
             continue
@@ -82,7 +83,7 @@ class _Remainder:
         self.divisor = divisor
 
 
-def _form_bounds(form: object, extents: Extents) -> Interval | None:
+def _form_bounds(form: Affine | _Remainder | Atom, extents: Extents) -> Interval | None:
     match form:
         case Affine():
             return form, form

@@ -30,7 +30,7 @@ from tensorlang.ir.expr import (
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Program, Seq, Stmt
 from tensorlang.ir.rename import distinct_names
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 
@@ -202,6 +202,8 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             yield from format_stmt(stmt.body, depth, mark)
         case Compute():
             yield line(format_compute(stmt))
+        case Barrier():
+            yield line("barrier")
         case If():
             yield line(f"if {' and '.join(map(format_condition, stmt.condition))}:")
             yield from format_stmt(stmt.then, depth + 1, mark)

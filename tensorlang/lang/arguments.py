@@ -62,8 +62,8 @@ _FOREIGN = {
 def _dtype_of(dtype: np.dtype[Any]) -> DType:
     if not dtype.isnative:
         raise TypeError(
-            f"an array of dtype {dtype} has the other byte order; convert it: "
-            "x.astype(x.dtype.newbyteorder('='))"
+            f"an array of dtype {dtype} has the other byte order; convert it with "
+            f".astype(np.{dtype.newbyteorder('=').name})"
         )
     ours = from_numpy(dtype)
     if ours is None:

@@ -280,7 +280,7 @@ class Operator:
         if parameter.kind == "generic" and value is None and not parameter.is_optional:
             raise TypeError(
                 f"{self.name} is generic: describe {parameter.name} by an array or an annotation, "
-                f"as in {self.name}.definition(tl.f32[M, N])"
+                f"as in tl.schedule({self.name}, tl.f32[M, N])"
             )
         if parameter.kind == "tensor" and value is None:
             return None if parameter.is_optional else True

@@ -95,6 +95,8 @@ def dims(names: str) -> tuple[Dim, ...]:
     M * N + 1
 
     """
+    if not isinstance(names, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise definition_error(f'tl.dims takes names, as in tl.dims("M N"), not {names!r}')
     words = names.replace(",", " ").split()
     if len(set(words)) != len(words):
         raise definition_error(f"a dim is named twice in {names!r}")

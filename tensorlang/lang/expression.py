@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tensorlang.ir.functions import FUNCTIONS
-from tensorlang.lang.mistakes import definition_error, no_truth_value
+from tensorlang.lang.mistakes import definition_error, no_integer, no_truth_value
 
 if TYPE_CHECKING:
     from tensorlang.lang.values import Value
@@ -122,6 +122,13 @@ class Expression:
     def __abs__(self) -> Any:
         return apply("abs", self)
 
+    def __round__(self, digits: int | None = None) -> Any:
+        if digits is not None:
+            raise definition_error(
+                f"round({self}, {digits}) keeps decimal digits; write tl.round(x * scale) / scale"
+            )
+        return apply("round", self)
+
     def __invert__(self) -> Any:
         return apply("not", self)
 
@@ -150,11 +157,7 @@ class Expression:
         raise no_truth_value()
 
     def __index__(self) -> int:
-        raise definition_error(
-            f"{self} is used where Python needs an integer (range, a list index, a slice), but its "
-            "value is not known while the operator is traced; for a loop write tl.range, for an "
-            "element index a tensor parameter"
-        )
+        raise no_integer(str(self))
 
     def __int__(self) -> int:
         raise definition_error(f"int({self}) has no value while traced; write tl.cast(x, tl.i64)")
@@ -165,13 +168,53 @@ class Expression:
             "is not known while the operator is traced; use tl.cast, tl.exp, tl.sqrt, ..."
         )
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Say what to write instead of a method that arrays have elsewhere."""
+            if name in _METHODS:
+                raise AttributeError(f"{self} has no {name}; write {_METHODS[name]}")
+            kind = type(self).__name__
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}", name=name, obj=self)
+
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Trace NumPy's own functions, and ``np.float32(2) * x``, as tensorlang's."""
         name = _UFUNCS.get(ufunc.__name__, ufunc.__name__)
         if name not in FUNCTIONS or method != "__call__" or options:
-            raise definition_error(f"np.{ufunc.__name__} cannot be traced; use tensorlang's own")
+            raise definition_error(_untraceable(ufunc.__name__, method))
         return power(*inputs) if name == "pow" else apply(name, *inputs)
 
+
+_METHODS = {
+    "T": "tl.tensor(x[i, j] for j in N for i in M)",
+    "transpose": "tl.tensor(x[i, j] for j in N for i in M)",
+    "reshape": "tl.tensor(x[i // N, i % N] for i in M * N)",
+    "astype": "tl.cast(x[i], tl.f32)",
+    "sum": "tl.sum(x[i, j] for j in N)",
+    "prod": "tl.prod(x[i, j] for j in N)",
+    "max": "tl.max(x[i, j] for j in N)",
+    "min": "tl.min(x[i, j] for j in N)",
+    "argmax": "tl.argmax(x[i, j] for j in N)",
+    "argmin": "tl.argmin(x[i, j] for j in N)",
+    "mean": "tl.sum(x[i, j] for j in N) / N",
+    "dot": "tl.sum(a[i, k] * b[k, j] for k in K)",
+    "exp": "tl.exp(x[i])",
+}
+"""What people who know NumPy or PyTorch look for, and what it is here."""
+
+
+def _untraceable(ufunc: str, method: str) -> str:
+    reduction = _REDUCTIONS.get(ufunc) if method == "reduce" else None
+    if reduction is not None:
+        return f"NumPy cannot reduce what is traced; write tl.{reduction}(x[i] for i in N)"
+    called = ufunc if method == "__call__" else f"{ufunc}.{method}"
+    return f"np.{called} cannot be traced; use tensorlang's own functions"
+
+
+_REDUCTIONS = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min",
+    "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
 
 _UFUNCS = {
     "subtract": "sub", "multiply": "mul", "divide": "div", "true_divide": "div",

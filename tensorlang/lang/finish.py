@@ -10,6 +10,7 @@ operator, one from inside another operator ``softmax/e``, a hoisted reduction ``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import GeneratorType
 from typing import cast
 
 from tensorlang.dtypes import evaluation_dtype
@@ -50,11 +51,10 @@ def _outputs(trace: Trace, returned: object, location: SourceLocation) -> tuple[
     outputs: list[Tensor] = []
     for part in parts:
         if not isinstance(part, Expression | int | float):
-            raise definition_error(
-                f"{trace.name} returns {type(part).__name__}; return a tensor, or a tuple of "
-                "tensors",
-                location,
-            )
+            kind, cure = type(part).__name__, "return a tensor, or a tuple of tensors"
+            if isinstance(part, GeneratorType):
+                kind, cure = "a comprehension", "write return tl.tensor(... for i in N)"
+            raise definition_error(f"{trace.name} returns {kind}; {cure}", location)
         outputs.append(_output(trace, part, outputs, location))
     return tuple(outputs)
 

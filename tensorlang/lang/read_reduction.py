@@ -7,6 +7,7 @@ Output: a ``ReductionValue``; it becomes the stage of ``tl.tensor`` if it is the
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -240,6 +241,11 @@ def make_combiner(
         for side in (left, right)
     ]
     single = len(values) == 1
+    if combine in _BUILTIN_COMBINERS:
+        name = _BUILTIN_COMBINERS[combine]
+        raise definition_error(
+            f"the builtin {combine.__name__} cannot combine states; write {name}"
+        )
     returned = combine(*[state[0] if single else state for state in states])
     result = _components(returned, values, "combine returns")
     initial = _components(identity, values, "identity has")
@@ -249,6 +255,13 @@ def make_combiner(
         if not isinstance(start, Const | Cast):
             raise definition_error(f"the identity of a reduction must be a number, not {start}")
     return Combiner("custom", left, right, exprs, starts, ordered)
+
+
+_BUILTIN_COMBINERS: dict[object, str] = {
+    builtins.max: "tl.maximum",
+    builtins.min: "tl.minimum",
+    builtins.sum: "lambda a, b: a + b",
+}
 
 
 def _each(values: tuple[Value, ...]) -> list[tuple[int, Value]]:

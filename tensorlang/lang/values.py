@@ -22,7 +22,7 @@ from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr, IndexValue, Load, loads_of
 from tensorlang.ir.printer import format_expr
 from tensorlang.lang.expression import Expression
-from tensorlang.lang.mistakes import no_truth_value
+from tensorlang.lang.mistakes import definition_error, no_truth_value
 
 Literal: TypeAlias = int | float
 
@@ -111,6 +111,12 @@ class Value(Expression):
         return self.truth
 
     __hash__ = Expression.__hash__
+
+    def __iter__(self) -> Iterator[Any]:
+        raise definition_error(
+            f"{self} ({self.dtype.name}) is iterated; a loop runs over a size, which is made of "
+            "dims and integers with + - * // %"
+        )
 
     def __repr__(self) -> str:
         _name_axes()

@@ -1,4 +1,4 @@
-"""Which index expressions depend on data.
+"""Which index expressions depend on data, and what they take from it.
 
 Input:  ``table[i] + 1``      Output: True
 
@@ -7,7 +7,24 @@ Such an index can be an address, checked when it is used; it cannot be a bound o
 
 from __future__ import annotations
 
-from tensorlang.ir.affine import Affine, Atom, FloorDiv, Min, Product, SymbolicDiv, ValueAtom, Var
+from collections.abc import Callable
+
+from tensorlang.ir.affine import (
+    ONE,
+    Affine,
+    AffineLike,
+    Atom,
+    FloorDiv,
+    Min,
+    Product,
+    SymbolicDiv,
+    ValueAtom,
+    Var,
+    affine,
+    map_atoms,
+    minimum,
+)
+from tensorlang.ir.expr import Expr, value_atom
 
 
 def depends_on_data(index: Affine) -> bool:
@@ -29,3 +46,31 @@ def _holds_value(atom: Atom) -> bool:
             return any(map(depends_on_data, atom.operands))
         case Var():
             return False
+
+
+def map_values(index: Affine, transform: Callable[[Expr], Expr]) -> Affine:
+    """Return ``index`` with every value taken from data replaced by its ``transform``."""
+    if not depends_on_data(index):
+        return index
+
+    def visit(atom: Atom) -> AffineLike:
+        match atom:
+            case ValueAtom():
+                new = transform(atom.expr)
+                return atom if new is atom.expr else value_atom(new)
+            case FloorDiv():
+                return map_values(atom.operand, transform) // atom.divisor
+            case SymbolicDiv():
+                divisor = map_values(atom.divisor, transform)
+                return map_values(atom.operand, transform) // divisor
+            case Product():
+                result = ONE
+                for factor in atom.factors:
+                    result = result * affine(visit(factor))
+                return result
+            case Min():
+                return minimum(*[map_values(operand, transform) for operand in atom.operands])
+            case Var():
+                return atom
+
+    return map_atoms(index, visit)

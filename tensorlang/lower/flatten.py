@@ -57,7 +57,7 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import Alloc, Compute, For, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Program, Seq, Stmt
 from tensorlang.ir.walk import map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
 from tensorlang.lower.data import depends_on_data
@@ -108,7 +108,7 @@ class _Flattener:
             case Compute():
                 store = self.compute(stmt)
                 return If(stmt.guard, store) if stmt.guard else store
-            case For() | Seq() | If():
+            case For() | Seq() | If() | Barrier():
                 return map_children(stmt, self.stmt)
             case _:
                 raise TypeError(f"{type(stmt).__name__} is not a statement of a scheduled program")
@@ -129,7 +129,9 @@ class _Flattener:
             self.used.discard(tensor)
         if not is_used:
             return body
-        return Allocate(home.buffer, body, zeroed=has_padding(alloc))
+        # Shared memory begins undefined: places that no element has are read by nobody there.
+        zeroed = has_padding(alloc) and alloc.scope != "shared"
+        return Allocate(home.buffer, body, zeroed=zeroed)
 
     def compute(self, compute: Compute) -> Store:
         stage = compute.stage

@@ -34,6 +34,7 @@ from tensorlang.lower.unroll import unroll
 from tensorlang.lower.unroll_registers import unroll_registers
 from tensorlang.lower.vectorize_copies import vectorize_copies
 from tensorlang.lower.version_tiles import version_tiles
+from tensorlang.schedule.place_barriers import place_barriers
 from tensorlang.schedule.place_inits import place_inits
 
 
@@ -55,6 +56,7 @@ class LoweredPass:
 
 SCHEDULED_PASSES: tuple[ScheduledPass, ...] = (
     ScheduledPass("place_inits", place_inits),
+    ScheduledPass("place_barriers", place_barriers),
     ScheduledPass("vectorize_copies", vectorize_copies),
     ScheduledPass("match_vector_widths", match_vector_widths),
     ScheduledPass("unroll_registers", unroll_registers),

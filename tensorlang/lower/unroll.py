@@ -26,8 +26,9 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import For, If, Seq, Stmt
+from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import rewrite_expr, sequence
+from tensorlang.lower.replace_buffer import replace_buffers_in_index
 
 
 def unroll(program: LoweredProgram) -> LoweredProgram:
@@ -63,13 +64,17 @@ class _Unroller:
             case Seq():
                 return sequence(*[self.visit(child, values, buffers) for child in stmt.stmts])
             case If():
-                condition = tuple([substitute(form, values) for form in stmt.condition])
+                condition = tuple(
+                    [self.visit_index(form, values, buffers) for form in stmt.condition]
+                )
                 then = self.visit(stmt.then, values, buffers)
                 if stmt.otherwise is None:
                     return If(condition, then)
                 return If(condition, then, self.visit(stmt.otherwise, values, buffers))
             case Allocate():
                 return self.visit_storage(stmt, values, buffers)
+            case Barrier():
+                return Barrier()
             case Store():
                 return self.visit_store(stmt, values, buffers) if values or buffers else stmt
             case _:
@@ -101,25 +106,34 @@ class _Unroller:
     def visit_store(
         self, store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
     ) -> Store:
-        at = self.at
+
+        def at(index: Affine) -> Affine:
+            return self.visit_index(index, values, buffers)
 
         def visit_expr(node: Expr) -> Expr:
             match node:
                 case FlatLoad():
                     checks = [
-                        BoundsCheck(at(check.index, values), at(check.extent, values), check.site)
+                        BoundsCheck(at(check.index), at(check.extent), check.site)
                         for check in node.checks
                     ]
                     buffer = buffers.get(node.buffer, node.buffer)
-                    return FlatLoad(buffer, at(node.offset, values), tuple(checks))
+                    return FlatLoad(buffer, at(node.offset), tuple(checks))
                 case IndexValue():
-                    return IndexValue(at(node.index, values), node.dtype)
+                    return IndexValue(at(node.index), node.dtype)
                 case _:
                     return node
 
-        targets = [(buffers.get(b, b), at(offset, values)) for b, offset in store.targets]
+        targets = [(buffers.get(b, b), at(offset)) for b, offset in store.targets]
         results = tuple([rewrite_expr(value, visit_expr) for value in store.values])
         return Store(tuple(targets), results)
+
+    def visit_index(
+        self, index: Affine, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Affine:
+        """Return an index at ``values``; what it takes from data may lie in a buffer replaced."""
+        index = self.at(index, values)
+        return replace_buffers_in_index(index, buffers) if buffers else index
 
 
 class _Substitution:

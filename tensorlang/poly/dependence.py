@@ -22,8 +22,9 @@ from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.domain import Nest, Storage
 from tensorlang.poly.isl_text import NotProvedError
 
-_ROUNDS = 3
-"""Chains of more copies than this are closed by isl's transitive closure."""
+_ROUNDS, _MOST_ROUNDS = 3, 9
+"""Chains of few copies are followed step by step, longer ones by isl's transitive closure where it
+is exact, else step by step up to the greater number."""
 
 _OUTPUT_TAG = "X"
 
@@ -54,10 +55,15 @@ class Dependences:
             if further.is_empty():
                 return result
             result = result.union(further)
-        result, exact = step.transitive_closure()
-        if not exact:
-            raise NotProvedError("a value passes through more copies than can be traced")
-        return result
+        closure, exact = step.transitive_closure()
+        if exact:
+            return closure
+        for _ in range(_MOST_ROUNDS - _ROUNDS):
+            further = further.apply_range(step)
+            if further.is_empty():
+                return result
+            result = result.union(further)
+        raise NotProvedError("a value passes through more copies than can be traced")
 
     def through_copies(self, relation: isl.UnionMap) -> isl.UnionMap:
         """Return ``relation`` with writes by copies replaced by what the copies read."""

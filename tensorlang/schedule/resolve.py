@@ -14,20 +14,21 @@ from tensorlang.schedule.tree import handle_of, label_of, loops_of, places_of
 
 def loop_paths(program: Program) -> dict[str, Var]:
     """Return every loop by its full path, ``stage/name``; equal ones are numbered: ``C/i#2``."""
-    found: dict[str, Var] = {}
+    by_path: dict[str, list[Var]] = {}
     for loop in loops_of(program.body):
         handle = handle_of(loop)
-        path = f"{loop.owner}/{handle.name}"
-        number = 2
-        unique = path
-        while unique in found:
-            unique, number = f"{path}#{number}", number + 1
-        found[unique] = handle
+        by_path.setdefault(f"{loop.owner}/{handle.name}", []).append(handle)
+    found: dict[str, Var] = {}
+    for path, handles in by_path.items():
+        for number, handle in enumerate(handles, 1):
+            found[path if len(handles) == 1 else f"{path}#{number}"] = handle
     return found
 
 
 def _is_suffix(path: str, full: str) -> bool:
-    return full == path or full.endswith(f"/{path}")
+    """Tell whether ``path`` names ``full``, or leaves the number of a numbered path open."""
+    unnumbered, _, _ = full.partition("#")
+    return any(name == path or name.endswith(f"/{path}") for name in (full, unnumbered))
 
 
 def resolve_path(program: Program, path: str) -> Var:

@@ -162,7 +162,7 @@ class Session:
                 return value.label
             if isinstance(value, tuple):
                 return tuple(plain(item) for item in cast("tuple[Any, ...]", value))
-            return "..." if callable(value) else value
+            return ... if callable(value) else value
 
         arguments = tuple(plain(argument) for argument in step.arguments)
         return str(Step(step.name, arguments, {k: plain(v) for k, v in step.keywords.items()}))
@@ -269,7 +269,7 @@ class Session:
             left, found, right = text.partition(operator)
             if found:
                 try:
-                    form = parse_affine(left, names) - parse_affine(right, names)
+                    form = parse_affine(left.strip(), names) - parse_affine(right.strip(), names)
                 except ParseError as error:
                     raise Refusal(str(error), 's.assume("N % 8 == 0")') from None
                 return form, equality, text

@@ -57,6 +57,8 @@ class Step:
 def _python(value: Any) -> str:
     if isinstance(value, LayoutText):
         return str(value)
+    if value is ...:
+        return "..."
     if isinstance(value, tuple | list):
         return f"[{', '.join(_python(item) for item in cast('list[Any]', value))}]"
     return repr(value)

@@ -173,6 +173,33 @@ def test_special_values(dtype: DType) -> None:
         assert np.signbit(got[1]), f"{name}(-0.0) lost its sign"
 
 
+def neighbours(value: float, kind: np.dtype, count: int = 40) -> np.ndarray:
+    """Return the numbers around ``value``, one after the other."""
+    integer = np.int32 if kind.itemsize == 4 else np.int64
+    centre = np.array(value, kind).view(integer)
+    return (centre + np.arange(-count, count + 1, dtype=integer)).astype(integer).view(kind)
+
+
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize("target", ["cpu", BASELINE])
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh", "tanh", "sigmoid"])
+def test_where_results_overflow_and_underflow(name: str, dtype: DType, target: str) -> None:
+    """Every number around the limits, where one comparison decides."""
+    if dtype is f64 and not HAS_EXTENDED:
+        pytest.skip("no wider type to compare with")
+    kind, wide = to_numpy(dtype), np.float64 if dtype is f32 else np.longdouble
+    low, high = np.finfo(kind).minexp, np.finfo(kind).maxexp
+    places = [e * (1 if name == "exp2" else math.log(2)) for e in (low, low + 1, high, high + 1)]
+    places += [-place for place in places] + [1e-300 if dtype is f64 else 1e-37, 0.5, 1.0, 9.01]
+    x = np.concatenate([neighbours(place, kind) for place in places])
+    with np.errstate(all="ignore"):
+        exact = REFERENCES[name](x.astype(wide))
+        got = evaluate(name, dtype, 8, target, x)
+        found = errors(got, exact)
+    worst = found.argmax()
+    assert found[worst] <= BOUNDS[name], f"{found[worst]} units at {x[worst]!r}: {got[worst]!r}"
+
+
 def test_powers_of_two_are_exact() -> None:
     exponents = np.arange(-126, 128, dtype=np.float32)
     powers = evaluate("exp2", f32, 16, "cpu", exponents)

@@ -16,7 +16,8 @@ import sys
 import threading
 import time
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +31,22 @@ class Summary:
 
     cases: int = 0
     runs: int = 0
+    plain: int = 0
     unproved: int = 0
     faults: list[dict[str, Any]] = field(default_factory=list)
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     errors: Counter[str] = field(default_factory=Counter)
-    stages: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def add(self, account: dict[str, Any]) -> None:
+        with self.lock:
+            self._add(account)
+
+    def _add(self, account: dict[str, Any]) -> None:
         self.cases += 1
         self.runs += account["runs"]
+        self.plain += account["plain"]
         self.unproved += account["unproved"]
         for name in ("accepted", "refused", "errors"):
             getattr(self, name).update(account[name])
@@ -53,7 +60,7 @@ def work(first: int, count: int, sizes: int) -> None:
 
     for seed in range(first, first + count):
         print(json.dumps({"begin": seed}), flush=True)
-        print(json.dumps(asdict(run_case(seed, sizes))), flush=True)
+        print(json.dumps(run_case(seed, sizes), default=vars), flush=True)
 
 
 def run_batch(first: int, count: int, sizes: int, summary: Summary) -> None:
@@ -74,7 +81,7 @@ def run_batch(first: int, count: int, sizes: int, summary: Summary) -> None:
         fault = {"kind": "crash", "text": f"exit status {process.returncode}\n{error[-2000:]}"}
         seed = first if begun is None else begun
         summary.add(
-            {"seed": seed, "faults": [fault], "runs": 0, "unproved": 0, "accepted": {},
+            {"seed": seed, "faults": [fault], "runs": 0, "plain": 0, "unproved": 0, "accepted": {},
              "refused": {}, "errors": {}, "operator": "", "steps": ""}
         )  # fmt: skip
         first = seed + 1
@@ -120,6 +127,7 @@ def report(summary: Summary, seconds: float, first: int) -> str:
         f"{summary.cases} cases from seed {first} in {seconds:.0f} s",
         f"{summary.runs} results agree with the reference;"
         f" calls that failed as the reference does: {dict(summary.errors)}",
+        f"{summary.plain} references agree with the text run as plain Python",
         f"{summary.unproved} schedules were accepted step by step, but not proved",
         f"faults: {len(summary.faults)} cases, {dict(kinds)}",
         "steps (accepted / refused):",
@@ -136,6 +144,7 @@ def main() -> int:
     parser.add_argument("--cases", type=int, default=3000)
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
     parser.add_argument("--sizes", type=int, default=3, help="draws of sizes for each case")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--case", type=int, help="run one seed here, and show it")
     parser.add_argument("--faults", type=Path, help="a file to write faults to, as they appear")
     parser.add_argument("--work", type=int, nargs=2, help=argparse.SUPPRESS)
@@ -151,12 +160,16 @@ def main() -> int:
         return 1 if account.faults else 0
     start = time.monotonic()
     summary = Summary()
-    for first in range(options.seed, options.seed + options.cases, BATCH):
-        count = min(BATCH, options.seed + options.cases - first)
-        run_batch(first, count, options.sizes, summary)
+    end = options.seed + options.cases
+
+    def batch(first: int) -> None:
+        run_batch(first, min(BATCH, end - first), options.sizes, summary)
         print(f"{summary.cases} cases, {len(summary.faults)} with faults", flush=True)
         if options.faults:
             options.faults.write_text(json.dumps(summary.faults, indent=1))
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(batch, range(options.seed, end, BATCH)))
     print(report(summary, time.monotonic() - start, options.seed))
     return 1 if summary.faults else 0
 

@@ -19,6 +19,7 @@ from tensorlang.schedule.place_inits import place_inits
 from tests.fuzz.arrays import draw_arguments, draw_placements, draw_sizes
 from tests.fuzz.compare import disagreement
 from tests.fuzz.operators import Sample, draw_operator
+from tests.fuzz.plain import Empty, run_plain
 from tests.fuzz.schedules import draw_schedule
 
 SIZES_A_CASE = 3
@@ -42,6 +43,7 @@ class Account:
     accepted: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
     runs: int = 0  # results that agreed with the reference
+    plain: int = 0  # references that agreed with the text run as plain Python
     unproved: int = 0  # schedules whose steps were accepted, but that compile would refuse
     errors: Counter[str] = field(default_factory=Counter)  # calls that rightly failed, alike
     operator: str = ""
@@ -137,6 +139,8 @@ def _check_call(
     arguments: list[Any],
 ) -> None:
     expected = _outcome(lambda: sample.operator.reference(*arguments))
+    if not isinstance(expected, Exception):
+        _check_reference(account, sample, sizes, arguments, expected)
     runs: dict[str, Any] = {"interpreter": lambda: interpret(schedule.program, arguments)}
     for name, function in functions.items():
         if function is not None:
@@ -152,6 +156,22 @@ def _check_call(
                 account.runs += 1
         else:
             account.faults.append(Fault(name, f"sizes {sizes}: {text}"))
+
+
+def _check_reference(
+    account: Account, sample: Sample, sizes: dict[str, int], arguments: list[Any], expected: Any
+) -> None:
+    """Compare the reference with what plain Python makes of the operator's text."""
+    try:
+        text = disagreement(sample.outputs, expected, run_plain(sample, sizes, arguments))
+    except Empty:
+        return
+    except Exception:
+        text = traceback.format_exc()
+    if text is None:
+        account.plain += 1
+    else:
+        account.faults.append(Fault("reference", f"sizes {sizes}: {text}"))
 
 
 def _outcome(run: Any) -> Any:

@@ -41,6 +41,7 @@ class Sample:
     inputs: tuple[Held, ...]
     scalars: tuple[Held, ...]
     outputs: tuple[Held, ...]
+    tensors: tuple[Held, ...]  # inputs, and what every line makes
     dims: tuple[str, ...]
     orders_matter: bool  # infinities and NaN may not be given
 
@@ -408,6 +409,7 @@ class Maker:
             tuple(self.inputs),
             tuple(self.scalars),
             tuple(outputs),
+            tuple(self.tensors),
             self.dims,
             self.orders_matter,
         )

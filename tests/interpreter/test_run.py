@@ -620,7 +620,9 @@ def test_casts_of_scalars_equal_those_of_arrays(source_name, name):
     from .test_arithmetic import array, special_values
 
     source, dtype = BY_NAME[source_name], BY_NAME[name]
-    values = widen(array(special_values(source), source))
+    limits = [sign * 2.0**bits for bits in (7, 8, 31, 32, 63, 64) for sign in (1, -1)]
+    numbers = special_values(source) + (limits if source.kind == "float" else [])
+    values = widen(array(numbers, source))
     convert = scalar_cast(source, dtype)
     with np.errstate(all="ignore"):
         got = [convert(value) for value in values]

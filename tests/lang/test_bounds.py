@@ -124,7 +124,7 @@ def test_an_index_that_always_leaves_is_refused(shift):
     def shifted(x: tl.f32[N]):
         return tl.tensor(x[i + shift] for i in N)
 
-    with pytest.raises(DefinitionError, match=r"for N = 1, i = 0 it is -?1, and there are 1 elem"):
+    with pytest.raises(DefinitionError, match=r"for N = 1, i = 0 it is -?1, and there is 1 elem"):
         shifted.definition()
 
 

@@ -63,6 +63,56 @@ def builtin_range(x: tl.f32[N]):
     return tl.tensor(x[i] for i in range(N))
 
 
+def list_index(x: tl.f32[N]):
+    return tl.tensor(x[i] * [1, 2][i] for i in N)
+
+
+def builtin_max_of_two(x: tl.f32[N]):
+    return tl.tensor(max(x[i], 0) for i in N)
+
+
+def builtin_combiner(x: tl.f32[N]):
+    return tl.scan(max, -tl.inf, (x[i] for i in N))
+
+
+def decimal_digits(x: tl.f32[N]):
+    return tl.tensor(round(x[i], 2) for i in N)
+
+
+def numpy_reduction(x: tl.f32[N]):
+    return np.sum(x)
+
+
+def numpy_accumulation(x: tl.f32[N]):
+    return np.add.accumulate(x)
+
+
+def assigned_element(x: tl.f32[N]):
+    y = tl.tensor(x[i] for i in N)
+    y[0] = 1
+    return y
+
+
+def length(x: tl.f32[N]):
+    return tl.tensor(x[i] / len(x) for i in N)
+
+
+def matrix_product(x: tl.f32[N, N]):
+    return x @ x
+
+
+def float_size(x: tl.f32[N]):
+    return tl.tensor(x[i] for i in N / 2)
+
+
+def returns_comprehension(x: tl.f32[N]):
+    return (x[i] for i in N)
+
+
+def rank_of_matrix(x: tl.f32[M, N]):
+    return tl.tensor(x[i] for i in M)
+
+
 def range_of_int(x: tl.f32[N]):
     return tl.tensor(x[i] for i in range(4))
 
@@ -238,9 +288,34 @@ MESSAGES: dict[Any, str] = {
     builtin_max: f"the builtin max iterates over the size N, {NOT_KNOWN}; write tl.max",
     builtin_any: f"the builtin any is applied to an expression, but {NO_VALUE}; write tl.any",
     builtin_range: (
-        "N is used where Python needs an integer (range, a list index, a slice), but its value is "
+        "the builtin range needs the value of N, which is not known while the operator is traced; "
+        "write `for i in N`, or tl.range"
+    ),
+    list_index: (
+        "i is used where Python needs an integer (range, a list index, a slice), but its value is "
         "not known while the operator is traced; for a loop write tl.range, for an element index "
         "a tensor parameter"
+    ),
+    builtin_max_of_two: (
+        f"the builtin max is applied to an expression, but {NO_VALUE}; write tl.maximum(a, b), or "
+        "tl.max(x[i] for i in N)"
+    ),
+    builtin_combiner: "the builtin max cannot combine states; write tl.maximum",
+    decimal_digits: "round(x[i], 2) keeps decimal digits; write tl.round(x * scale) / scale",
+    numpy_reduction: "NumPy cannot reduce what is traced; write tl.sum(x[i] for i in N)",
+    numpy_accumulation: "np.add.accumulate cannot be traced; use tensorlang's own functions",
+    assigned_element: (
+        "an element of y is assigned to, but each element has one value: make another tensor, with "
+        "tl.where for the elements that differ"
+    ),
+    length: "len(x) is not known while the operator is traced; write x.shape[0]",
+    matrix_product: (
+        "x @ x has no meaning here; write the sum that it stands for: "
+        "tl.tensor(tl.sum(a[i, k] * b[k, j] for k in K) for i in M for j in N)"
+    ),
+    float_size: (
+        "N / 2 (f64) is iterated; a loop runs over a size, which is made of dims and integers with "
+        "+ - * // %"
     ),
     range_of_int: SEVERAL,
     outer_range_of_int: SEVERAL,
@@ -272,10 +347,11 @@ MESSAGES: dict[Any, str] = {
         "two different dims are called N in two_of_one_name; make each with one tl.dims call and "
         "use that object everywhere"
     ),
-    rank: "x has 1 axis, but 2 indices are given: x[i, i]",
+    rank: "x has 1 axis, but 2 indices are given: x[i, i]; write x[i]",
+    rank_of_matrix: "x has 2 axes, but 1 index is given: x[i]; write x[i, j]",
     float_index: (
-        "index 0 of x must be an integer, not f32; cast it if it counts elements: "
-        "tl.cast(x, tl.i64)"
+        "index 0 of x must be an integer, not f32; // divides integers, and tl.cast(x, tl.i64) "
+        "makes one of a value that counts elements"
     ),
     bool_index: "x is indexed by a bool; write tl.where",
     slice_index: (
@@ -299,9 +375,7 @@ MESSAGES: dict[Any, str] = {
         "x[i] is used where Python needs a number (float(), the math module), but its value is "
         "not known while the operator is traced; use tl.cast, tl.exp, tl.sqrt, ..."
     ),
-    no_comprehension: (
-        "tl.sum takes a comprehension, as in tl.sum(X[i] for i in N), not TensorHandle"
-    ),
+    no_comprehension: ("tl.sum takes a comprehension, as in tl.sum(X[i] for i in N), not x"),
     used_twice: "this comprehension was used before it came to tl.sum",
     lower_bound: (
         "the axis i of tl.tensor must run from 0 to an extent that depends on sizes alone; lower "
@@ -321,7 +395,7 @@ MESSAGES: dict[Any, str] = {
         "`by: tl.Dim`"
     ),
     scan_of_two_axes: "tl.scan runs along exactly one axis, from 0: give it one loop",
-    numpy_function: "np.logaddexp cannot be traced; use tensorlang's own",
+    numpy_function: "np.logaddexp cannot be traced; use tensorlang's own functions",
     wrong_state: (
         "combine returns 2 components, but a state has 1: the comprehension's body, the identity "
         "and combine's result must be alike"
@@ -343,6 +417,44 @@ def test_message_and_line(function):
     file, line = place.removeprefix("  at ").split(": ")[0].rsplit(":", 1)
     assert file == HERE
     assert first < int(line) < first + len(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"),
+    [
+        ("T", "x has no T; write tl.tensor(x[i, j] for j in N for i in M)"),
+        ("sum", "x has no sum; write tl.sum(x[i, j] for j in N)"),
+        ("tosum", "'TensorHandle' object has no attribute 'tosum'"),
+    ],
+)
+def test_methods_of_arrays_are_named_with_their_cure(name, cure):
+    @tl.compute
+    def method(x: tl.f32[M, N]):
+        return getattr(x, name)
+
+    with pytest.raises(AttributeError) as error:
+        method.definition()
+    assert str(error.value) == cure
+
+
+def test_round_is_tensorlangs():
+    @tl.compute
+    def rounded(x: tl.f32[N]):
+        return tl.tensor(round(x[i]) for i in N)
+
+    np.testing.assert_array_equal(rounded.reference(np.float32([0.5, 1.6])), [0, 2])
+
+
+def test_a_dtype_is_shown_as_it_is_written_and_is_not_called():
+    assert repr(tl.f32) == "tl.f32"
+    assert repr(tl.bool) == "tl.bool"
+    with pytest.raises(TypeError, match=r"a dtype is not called; write tl\.cast\(x, tl\.f64\)"):
+        tl.f64(1)
+
+
+def test_dims_takes_text():
+    with pytest.raises(DefinitionError, match=r'tl\.dims takes names, as in tl\.dims\("M N"\)'):
+        tl.dims(3)
 
 
 @pytest.mark.parametrize(
@@ -385,6 +497,14 @@ def test_what_is_returned_is_checked(function):
     with pytest.raises(DefinitionError, match="return a tensor, or a tuple of tensors") as error:
         tl.compute(function).definition()
     assert f"def {function.__name__}" in str(error.value)
+
+
+def test_a_comprehension_is_not_returned_bare():
+    with pytest.raises(DefinitionError) as error:
+        tl.compute(returns_comprehension).definition()
+    assert str(error.value).startswith(
+        "returns_comprehension returns a comprehension; write return tl.tensor(... for i in N)\n"
+    )
 
 
 def test_signatures_are_checked_when_decorated():

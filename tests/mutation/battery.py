@@ -29,7 +29,8 @@ SECONDS = 60
 
 def notices(mutation: Mutation | None, cases: tuple[str, ...]) -> dict[str, str]:
     """Return which nets notice something in the cases, and what; in a process of its own."""
-    context = multiprocessing.get_context("fork")
+    context = multiprocessing.get_context("forkserver")  # a fork of a process without threads
+    context.set_forkserver_preload([__name__])
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(mutation, cases, sender))
     process.start()

@@ -1,5 +1,7 @@
 """Every mistake is noticed; without one, nothing is."""
 
+from pathlib import Path
+
 import pytest
 
 from tests.mutation.battery import notices
@@ -19,6 +21,13 @@ def test_every_mistake_is_noticed(mutation: Mutation):
 
 def test_every_case_serves_a_mistake():
     assert {name for mutation in MUTATIONS for name in mutation.cases} == set(CASES)
+
+
+def test_the_page_lists_every_mistake():
+    page = (Path(__file__).parents[2] / "docs" / "mutations.md").read_text()
+    listed = [line.split(" | ")[0].removeprefix("| ") for line in page.splitlines()]
+    assert listed[-len(MUTATIONS) :] == [mutation.mistake for mutation in MUTATIONS]
+    assert "**nothing**" not in page
 
 
 def test_a_stale_mutation_is_an_error():

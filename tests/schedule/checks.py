@@ -159,3 +159,8 @@ def compiles(
             found = found if isinstance(found, tuple) else (found,)
             expected = reference(case, definition, values)
             assert_agree(case, found, expected, f"{name} at {values}, compiled:\n{schedule}")
+
+
+def each(*names: str) -> Any:
+    """Parametrize a test: names, then lines of values such as ``matmul:k argmax:j``."""
+    return pytest.mark.parametrize(names[:-1], [spec.split(":") for spec in names[-1].split()])

@@ -34,7 +34,7 @@ record:
 done:
   ret void
 }
-"""  # noqa: E501 - LLVM text
+"""
 
 
 def emit_checked_load(context: Context, load: FlatLoad) -> Value:

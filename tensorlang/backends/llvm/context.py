@@ -7,10 +7,10 @@ blocks: what a block computed is forgotten when it ends, for it does not dominat
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.types import I64, Value, constant
@@ -19,7 +19,36 @@ from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Scalar
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Buffer
-from tensorlang.targets.cpu import CpuTarget
+
+
+class EmissionTarget(Protocol):
+    """What emission asks about a machine, whatever its kind."""
+
+    @property
+    def is_x86(self) -> bool:
+        """Whether minimum and maximum must be built from comparisons."""
+        ...
+
+    @property
+    def vector_bits(self) -> int:
+        """The bits of a vector register."""
+        ...
+
+    @property
+    def fused_multiply_add(self) -> bool:
+        """Whether there is an instruction that multiplies and adds with one rounding."""
+        ...
+
+    @property
+    def native_rounding(self) -> bool:
+        """Whether there are instructions for floor, ceil and their like."""
+        ...
+
+    @property
+    def half_conversion(self) -> bool:
+        """Whether there are instructions that convert f16."""
+        ...
+
 
 OWN_ALIGNMENT = 64
 """In bytes, of all storage that a program allocates."""
@@ -79,17 +108,20 @@ class Memo:
 class Options:
     """What holds for the whole module.
 
-    ``owned`` are the buffers that the program allocates, and so aligns; ``reading`` tells of
-    expressions, by identity, whether they load.
+    ``alignment`` is a promise in bytes for every buffer of the caller, ``facts`` rewrites sizes
+    (``N`` is ``4 * n``) where an alignment is sought. ``owned`` are the buffers that the program
+    allocates, and so aligns; ``reading`` tells of expressions, by identity, whether they load.
     """
 
     name: str
-    target: CpuTarget
+    target: EmissionTarget
     fast_math: bool
     module: ModuleWriter
     inputs: frozenset[Buffer]
     uses_status: bool = False
     parallel_loops: int = 0
+    alignment: int = 1
+    facts: Mapping[Var, Affine] = field(default_factory=dict[Var, Affine])
     owned: set[Buffer] = field(default_factory=set[Buffer])
     reading: dict[int, tuple[Expr, bool]] = field(default_factory=dict[int, tuple[Expr, bool]])
 

@@ -26,7 +26,6 @@ from tensorlang.backends.llvm.indices import (
 from tensorlang.backends.llvm.masks import any_lane
 from tensorlang.backends.llvm.types import (
     I64,
-    PTR,
     Type,
     Value,
     constant,
@@ -34,7 +33,7 @@ from tensorlang.backends.llvm.types import (
     memory_type,
     vector,
 )
-from tensorlang.ir.affine import Affine
+from tensorlang.ir.affine import Affine, substitute
 from tensorlang.ir.lowered import Buffer
 
 
@@ -154,10 +153,12 @@ def _load_vector(context: Context, buffer: Buffer, start: Affine, mask: Value | 
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
         return _load(context, address, type, alignment)
-    name = f"@llvm.masked.load.{type.suffix}.p0"
-    context.writer.module.declare(f"{type.text} {name}(ptr, {mask.type.text}, {type.text})")
+    pointer = address.type
+    name = f"@llvm.masked.load.{type.suffix}.{pointer.suffix}"
+    signature = f"{pointer.text}, {mask.type.text}, {type.text}"
+    context.writer.module.declare(f"{type.text} {name}({signature})")
     operands = (
-        f"ptr align {alignment} {address.ref}, {mask.text}, "
+        f"{pointer.text} align {alignment} {address.ref}, {mask.text}, "
         f"{passthrough(buffer.dtype, context.lanes)}"
     )
     return context.writer.emit(f"call {type.text} {name}({operands})", type)
@@ -171,9 +172,11 @@ def _store_vector(
     if mask is None:
         context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
         return
-    name = f"@llvm.masked.store.{value.type.suffix}.p0"
-    context.writer.module.declare(f"void {name}({value.type.text}, ptr, {mask.type.text})")
-    operands = f"{value.text}, ptr align {alignment} {address.ref}, {mask.text}"
+    pointer = address.type
+    name = f"@llvm.masked.store.{value.type.suffix}.{pointer.suffix}"
+    signature = f"{value.type.text}, {pointer.text}, {mask.type.text}"
+    context.writer.module.declare(f"void {name}({signature})")
+    operands = f"{value.text}, {pointer.text} align {alignment} {address.ref}, {mask.text}"
     context.writer.line(f"call void {name}({operands})")
 
 
@@ -253,17 +256,17 @@ def _emit_scatter(context: Context, value: Value, addresses: Value, alignment: i
 
 
 def _addresses(context: Context, buffer: Buffer, offsets: Value) -> Value:
-    type = vector("ptr", context.lanes)
     element = memory_type(buffer.dtype).text
     pointer = context.pointers[buffer]
+    type = vector(pointer.type.element, context.lanes)
     return context.writer.emit(f"getelementptr {element}, {pointer.text}, {offsets.text}", type)
 
 
 def _addresses_of_steps(context: Context, buffer: Buffer, start: Affine, stride: int) -> Value:
     """Return addresses as a base and constant steps, which need no 64-bit arithmetic a lane."""
-    type = vector("ptr", context.lanes)
     element = memory_type(buffer.dtype).text
     base = _address(context, buffer, start, inbounds=False)
+    type = vector(base.type.element, context.lanes)
     steps = lane_constants(range(0, stride * context.lanes, stride), "i64")
     return context.writer.emit(f"getelementptr {element}, {base.text}, {steps.text}", type)
 
@@ -280,7 +283,7 @@ def _address(context: Context, buffer: Buffer, offset: Affine, inbounds: bool = 
     position = emit_index(context, offset)
     word = "inbounds " if inbounds else ""
     return context.writer.emit(
-        f"getelementptr {word}{element}, {pointer.text}, {I64.text} {position.ref}", PTR
+        f"getelementptr {word}{element}, {pointer.text}, {I64.text} {position.ref}", pointer.type
     )
 
 
@@ -289,8 +292,11 @@ def _load(context: Context, address: Value, type: Type, alignment: int) -> Value
 
 
 def _alignment(context: Context, buffer: Buffer, offset: Affine) -> int:
-    owned = buffer in context.options.owned
-    base = max(buffer.alignment, OWN_ALIGNMENT) if owned else buffer.alignment
+    options = context.options
+    promised = OWN_ALIGNMENT if buffer in options.owned else options.alignment
+    if options.facts:  # N = 4 * n: then N * i + 4 * j is a multiple of 4
+        offset = substitute(offset, options.facts)
+    base = max(buffer.alignment, promised)
     return known_alignment(offset, memory_type(buffer.dtype).bits // 8, base)
 
 

@@ -29,7 +29,9 @@ from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Allocate, Buffer, Store
-from tensorlang.ir.program import For, If, Seq, Stmt
+from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
+
+_BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 
 
 def emit_stmt(context: Context, stmt: Stmt) -> None:
@@ -44,6 +46,9 @@ def emit_stmt(context: Context, stmt: Stmt) -> None:
             _emit_if(context, stmt)
         case Store():
             _emit_stores(context, stmt)
+        case Barrier():
+            context.writer.module.declare(f"void {_BARRIER}(i32) convergent")
+            context.writer.line(f"call void {_BARRIER}(i32 0)")
         case Allocate():
             if context.lane is not None:
                 raise CompileError(f"{stmt.buffer} is allocated inside a vectorized loop")

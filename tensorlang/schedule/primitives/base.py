@@ -58,9 +58,9 @@ def require_no_pieces(loop: Loop, step: str) -> None:
     piece = loop.body
     if isinstance(loop, For) and isinstance(piece, Fused) and piece.run is not None:
         raise Refusal(
-            f"{loop.variable} runs over pieces of a fused loop over symbolic extents, and nothing "
-            f"may stand between it and {piece.handle}",
-            f"{step} before split, or before fuse; or fix the sizes: tl.schedule(op, N=1024)",
+            f"{loop.variable} runs over pieces of a fused loop, and nothing may stand between it "
+            f"and {piece.handle}",
+            f"{step} before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)",
             loops=(loop.variable, piece.handle),
         )
 
@@ -74,20 +74,22 @@ def require_room(program: Program, handle: Var, step: str) -> None:
             raise Refusal(
                 f"{step} would place storage inside the vectorized loop {handle_of(around)}, once "
                 "for each lane",
-                f"{step} at a loop around it, or before vectorize",
+                f"a loop around it, or {step} before vectorize",
                 loops=(handle_of(around),),
             )
 
 
 def require_serial(loop: Loop, step: str) -> None:
     """Refuse a loop whose kind has been chosen already."""
-    if loop.kind != "serial":
-        handle = handle_of(loop)
-        raise Refusal(
-            f"{step} needs a serial loop, and {handle} is {loop.kind}",
-            f"{step} first, and choose how the resulting loops run afterwards",
-            loops=(handle,),
-        )
+    if loop.kind == "serial":
+        return
+    handle = handle_of(loop)
+    advice = f"{step} first, and choose how the resulting loops run afterwards"
+    if step in ("parallel", "vectorize", "unroll"):
+        advice = "one choice a loop: s.undo() takes back the last step"
+    raise Refusal(
+        f"{step} needs a serial loop, and {handle} is {loop.kind}", advice, loops=(handle,)
+    )
 
 
 def enclosing(body: Stmt, handle: Var) -> tuple[Stmt, ...]:

@@ -83,7 +83,7 @@ class CacheRead:
         if find_alloc(inside, self.tensor) is not None:
             raise Refusal(
                 f"{self.tensor} has no storage yet where its copy would begin",
-                "at= a loop inside the storage of the tensor",
+                "a loop inside that storage, given as at=",
                 loops=where,
             )
         require_constant_box(self._box(program), self.tensor, self.scope, self.loop)

@@ -14,9 +14,17 @@ from tensorlang.ir.walk import sequence
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import allocate_whole, naive_nest
 from tensorlang.schedule.primitives.base import Outcome
-from tensorlang.schedule.primitives.compute_at import consumers_of, require_movable
-from tensorlang.schedule.primitives.root import root_statements, with_root_statements
-from tensorlang.schedule.tree import label_of, nest_of, places_of, without_alloc, without_stmt
+from tensorlang.schedule.primitives.compute_at import (
+    consumers_of,
+    require_movable,
+    require_visible,
+)
+from tensorlang.schedule.primitives.root import (
+    enclosing_storage,
+    root_statements,
+    with_root_statements,
+)
+from tensorlang.schedule.tree import nest_of, places_of, without_alloc, without_stmt
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,9 +36,11 @@ class ComputeRoot:
     def check(self, program: Program) -> None:
         """Refuse outputs, scheduled stages, and stages that read what is computed deeper down."""
         require_movable(program, self.stage, "compute_root")
+        around = enclosing_storage(program.body)
+        require_visible(program, self.stage, around, "compute_root")
         require_proof(
             self.apply(program).program,
-            f"{label_of(self.stage)} reads what is not there yet at the outermost level",
+            f"{self.stage.name} reads what is not computed yet at the outermost level",
             "move the stages that it reads to the root first",
         )
 

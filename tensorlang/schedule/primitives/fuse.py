@@ -46,11 +46,12 @@ class Fuse:
         require_serial(current, "fuse")
         own = {current.variable}
         for handle in self.loops[1:]:
+            require_no_pieces(current, "fuse")
             below = current.body
             if not isinstance(below, For) or below.variable is not handle:
                 between = below.variable if isinstance(below, For) else obstacle(below)
                 raise Refusal(
-                    f"{handle} is not directly inside {current.variable}: {between} stands there",
+                    f"{handle} is not directly inside {current.variable}; found there: {between}",
                     "reorder the loops so that each is directly inside the one before",
                     loops=self.loops,
                 )

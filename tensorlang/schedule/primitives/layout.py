@@ -38,9 +38,10 @@ class SetLayout:
         """Refuse the caller's arrays, maps of the wrong rank, and maps that are not one-to-one."""
         alloc = find_alloc(program.body, self.tensor)
         if alloc is None:
+            step = "cache_write" if self.tensor in program.definition.outputs else "cache_read"
             raise Refusal(
                 f"{self.tensor} belongs to the caller, and its layout is given",
-                f's.cache_read("{self.tensor}", at=...) makes a copy that may be laid out',
+                f's.{step}("{self.tensor}", at=...) makes a copy that may be laid out',
             )
         if alloc.layout is not None:
             raise Refusal(f"{self.tensor} has a layout already", "s.undo() takes it back")
@@ -115,7 +116,7 @@ class SetLayout:
         fault = find_layout_fault(self.apply(program).program)
         if fault is not None:
             raise Refusal(
-                f"the map gives two elements of {self.tensor} the same place",
+                f"the map does not give each element of {self.tensor} a place of its own",
                 "a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)",
                 counterexample=str(fault),
             )
@@ -129,5 +130,11 @@ def trace_layout(rank: int, layout_map: LayoutMap) -> tuple[tuple[Var, ...], tup
         names = tuple(f"p{n}" for n in range(rank))
     variables = tuple(Var(name) for name in names)
     result = layout_map(*[affine(variable) for variable in variables])
-    indices = result if isinstance(result, tuple) else (result,)
-    return variables, tuple(affine(index) for index in indices)
+    indices: tuple[object, ...] = result if isinstance(result, tuple) else (result,)
+    return variables, tuple(_as_index(index) for index in indices)
+
+
+def _as_index(value: object) -> Affine:
+    if isinstance(value, Affine | int) and not isinstance(value, bool):
+        return affine(value)
+    raise TypeError(f"{value!r} is no position")

@@ -76,7 +76,7 @@ class Peel:
             require_proof(
                 self.apply(program).program,
                 f"the full iterations of {self.loop} cannot be counted",
-                "the outer loop of a split",
+                "peel the outer loop of a split before either of its loops is split again",
                 self.loop,
             )
 

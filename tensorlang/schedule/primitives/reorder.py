@@ -34,6 +34,8 @@ class Reorder:
 
     def check(self, program: Program) -> None:
         """Refuse loops that are not perfectly nested, and an order that a dependence forbids."""
+        if not self.loops:
+            raise Refusal("no loops are given", 's.reorder("k", "i", "j"), outermost first')
         if len(set(self.loops)) != len(self.loops):
             twice = next(v for v in self.loops if self.loops.count(v) > 1)
             raise Refusal(f"{twice} is named twice", "each loop once", loops=(twice,))
@@ -65,8 +67,8 @@ class Reorder:
             if not isinstance(current, For | Fused):
                 below = chain[-1]
                 raise Refusal(
-                    f"{', '.join(sorted(map(str, missing)))} and {top} are not perfectly nested: "
-                    f"{obstacle(current)} stands below {handle_of(below)}",
+                    f"{', '.join(sorted(map(str, missing)))} and {top} are not perfectly nested "
+                    f"({obstacle(current)} below {handle_of(below)})",
                     "reorder before stages or copies are placed between the loops",
                     loops=self.loops,
                 )
@@ -102,8 +104,8 @@ class Reorder:
                 around = new[position - 1] if position else None
                 if around is None or handle_of(around) is not loop.run.chunk:
                     raise Refusal(
-                        f"{loop.handle} is a piece of a fused loop over symbolic extents, and only "
-                        f"{loop.run.chunk} may stand directly around it",
+                        f"{loop.handle} is a piece of a fused loop, and only {loop.run.chunk} may "
+                        "stand directly around it",
                         "fix the sizes (tl.schedule(op, N=1024)), or split before fusing",
                         loops=self.loops,
                     )

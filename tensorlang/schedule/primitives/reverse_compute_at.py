@@ -63,7 +63,7 @@ class ReverseComputeAt:
         require_proof(
             self.apply(program).program,
             f"{self.stage.name} would read, inside {self.loop}, what is not complete there",
-            "a loop outside those of the reduction",
+            "a loop further out, where all that it reads is complete",
             self.loop,
         )
 

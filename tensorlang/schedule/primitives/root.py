@@ -7,6 +7,15 @@ from dataclasses import replace
 from tensorlang.ir.program import Alloc, Seq, Stmt
 
 
+def enclosing_storage(body: Stmt) -> tuple[Alloc, ...]:
+    """Return the storage that lives throughout, outermost first."""
+    found: list[Alloc] = []
+    while isinstance(body, Alloc):
+        found.append(body)
+        body = body.body
+    return tuple(found)
+
+
 def root_statements(body: Stmt) -> tuple[Stmt, ...]:
     """Return the statements in order; a single one stands alone."""
     while isinstance(body, Alloc):

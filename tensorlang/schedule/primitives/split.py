@@ -46,9 +46,9 @@ class Split:
     def check(self, program: Program) -> None:
         """Refuse a factor below 1, an unknown tail, and ``exact`` where it cannot hold."""
         loop = the_loop(program, self.loop)
-        if self.factor < 1:
+        if not is_positive_integer(self.factor):
             raise Refusal(
-                f"the factor {self.factor} is not a positive number of iterations",
+                f"the factor {self.factor!r} is not a positive number of iterations",
                 "a factor of 1 or more",
                 loops=(self.loop,),
             )
@@ -59,13 +59,13 @@ class Split:
         if isinstance(loop, Fused):
             if loop.run is not None:
                 raise Refusal(
-                    f"{loop.handle} is a piece of a fused loop over symbolic extents already",
+                    f"{loop.handle} is a piece of a fused loop already",
                     "fix the sizes (tl.schedule(op, N=1024)), or split before fusing",
                     loops=(self.loop,),
                 )
             if self.tail not in ("auto", "guard"):
                 raise Refusal(
-                    f"a fused loop over symbolic extents has no tail {self.tail!r}",
+                    f"a fused loop over several variables has no tail {self.tail!r}",
                     'tail="auto"',
                     loops=(self.loop,),
                 )
@@ -149,6 +149,11 @@ class Split:
         )
         body = replace_loop(program.body, self.loop, lambda _: chunks)
         return Outcome(replace(program, body=body), (outer, inner))
+
+
+def is_positive_integer(value: object) -> bool:
+    """Tell whether a number that the user gave, or a saved schedule, counts something."""
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
 
 
 def is_assumed_divisible(extent: Affine, factor: int, conditions: tuple[Condition, ...]) -> bool:

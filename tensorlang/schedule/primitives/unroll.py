@@ -46,7 +46,10 @@ class Unroll:
             require_plain(the_loop(program, self.loop), "unroll")
             split.check(program)
             outcome = split.apply(program)
-            Unroll(_inner(outcome)).check(outcome.program)
+            try:
+                Unroll(_inner(outcome)).check(outcome.program)
+            except Refusal as refusal:
+                raise Refusal(refusal.claim, "a smaller factor", loops=(self.loop,)) from None
             return
         loop = require_plain(the_loop(program, self.loop), "unroll")
         require_serial(loop, "unroll")

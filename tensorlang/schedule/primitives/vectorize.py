@@ -55,16 +55,14 @@ class Vectorize:
                 f's.split("{self.loop}", {min(limit, 64)}) first, then vectorize the inner loop',
                 loops=(self.loop,),
             )
-        around = enclosing_loops(program.body, self.loop)
-        for other in (*around, *loops_of(loop.body)):
-            if other.kind in ("vectorized", "parallel") and not (
-                other.kind == "parallel" and other in around
-            ):
-                raise Refusal(
-                    f"{self.loop} and the {other.kind} loop {handle_of(other)} would be nested",
-                    "vectorize one loop of a nest, the one along contiguous memory",
-                    loops=(self.loop, handle_of(other)),
-                )
+        around = [x for x in enclosing_loops(program.body, self.loop) if x.kind == "vectorized"]
+        below = [x for x in loops_of(loop.body) if x.kind in ("vectorized", "parallel")]
+        for other in (*around, *below):
+            raise Refusal(
+                f"{self.loop} and the {other.kind} loop {handle_of(other)} would be nested",
+                "vectorize one loop of a nest, the one along contiguous memory",
+                loops=(self.loop, handle_of(other)),
+            )
         for stmt in iterate(loop.body):
             if isinstance(stmt, Alloc):
                 raise Refusal(
