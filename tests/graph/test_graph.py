@@ -152,7 +152,7 @@ def test_symbolic_sizes_that_must_agree_are_checked_at_the_call():
     g = tl.Graph("g")
     g.output(g.input("x", tl.f32[B]) + g.input("y", tl.f32[N]))
     np.testing.assert_array_equal(g(np.ones(3, "f4"), np.ones(3, "f4")), [2, 2, 2])
-    with pytest.raises(ValueError, match="axis -1 of the operands must be equal.*B = 3, N = 4"):
+    with pytest.raises(ValueError, match=r"axis -1 of the operands must be equal.*B = 3, N = 4"):
         g(np.ones(3, "f4"), np.ones(4, "f4"))
 
 

@@ -10,6 +10,7 @@ from tensorlang.graph.passes import (
     eliminate_dead,
     fold_constants,
     fuse_elementwise,
+    graph_pass,
 )  # fmt: skip
 
 B = tl.dim("B")
@@ -120,3 +121,25 @@ def test_a_pass_that_does_not_exist():
 
 def test_every_pass_has_a_summary():
     assert all(known.summary.endswith(".") for known in PASSES)
+
+
+def test_a_pass_of_ones_own_runs_last_and_has_a_name_of_its_own():
+    seen = []
+
+    @graph_pass(level=2)
+    def remember(program):
+        """Remember the program."""
+        seen.append(program)
+        return program
+
+    try:
+        g = tl.Graph("g")
+        g.output(tl.nn.relu(g.input("x", tl.f32[B]) + 1))
+        tl.compile(g, opt_level=1)
+        assert not seen
+        assert len(tl.compile(g).program.nodes) == len(seen[0].nodes) == 1
+        with pytest.raises(ValueError, match="a graph pass is called fuse_elementwise already"):
+            remember.__name__ = "fuse_elementwise"
+            graph_pass(level=1)(remember)
+    finally:
+        PASSES.pop()
