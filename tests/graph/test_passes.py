@@ -11,7 +11,7 @@ from tensorlang.graph.passes import (
     fold_constants,
     fuse_elementwise,
     graph_pass,
-)  # fmt: skip
+)
 
 B = tl.dim("B")
 
@@ -138,8 +138,8 @@ def test_a_pass_of_ones_own_runs_last_and_has_a_name_of_its_own():
         tl.compile(g, opt_level=1)
         assert not seen
         assert len(tl.compile(g).program.nodes) == len(seen[0].nodes) == 1
+        remember.__name__ = "fuse_elementwise"
         with pytest.raises(ValueError, match="a graph pass is called fuse_elementwise already"):
-            remember.__name__ = "fuse_elementwise"
             graph_pass(level=1)(remember)
     finally:
         PASSES.pop()
