@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from tensorlang.dtypes import (
+    BY_NUMPY_NAME,
     bf16,
     bool_,
     f16,
@@ -109,11 +110,21 @@ _SHADOWED = ("graph", "schedule")
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY:
-        raise AttributeError(f"module 'tensorlang' has no attribute {name!r}")
+        ours = BY_NUMPY_NAME.get(name)
+        cure = f"; write tl.{ours.name}" if ours is not None else ""
+        raise AttributeError(
+            f"module 'tensorlang' has no attribute {name!r}{cure}",
+            name=name,
+            obj=sys.modules[__name__],
+        )
     module, attribute = _LAZY[name]
     value = getattr(import_module(module), attribute) if attribute else import_module(module)
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, *_LAZY.keys() - set(__all__), "__version__"]
 
 
 class _Package(ModuleType):

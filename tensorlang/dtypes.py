@@ -166,13 +166,13 @@ def to_numpy(dtype: DType) -> np.dtype[Any]:
     return np.dtype(_NUMPY_NAMES[dtype.name])
 
 
-_FROM_NUMPY: dict[str, DType] = {numpy: BY_NAME[ours] for ours, numpy in _NUMPY_NAMES.items()}
-_FROM_NUMPY["bfloat16"] = bf16
+BY_NUMPY_NAME: dict[str, DType] = {numpy: BY_NAME[ours] for ours, numpy in _NUMPY_NAMES.items()}
+BY_NUMPY_NAME["bfloat16"] = bf16
 
 
 def from_numpy(dtype: np.dtype[Any]) -> DType | None:
     """Return the element type of a NumPy dtype, or None for one that tensorlang does not have."""
-    return _FROM_NUMPY.get(dtype.name)
+    return BY_NUMPY_NAME.get(dtype.name)
 
 
 def is_float(dtype: DType) -> bool:

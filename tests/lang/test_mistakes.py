@@ -570,3 +570,14 @@ def test_outside_of_an_operator():
 def test_errors_are_builtins_too():
     assert issubclass(DefinitionError, TensorlangError)
     assert issubclass(DefinitionError, TypeError)
+
+
+def test_names_that_the_module_does_not_have():
+    with pytest.raises(AttributeError, match=r"no attribute 'float32'; write tl\.f32$"):
+        tl.float32
+    with pytest.raises(AttributeError, match="no attribute 'tensors'$") as error:
+        tl.tensors
+    assert error.value.name == "tensors"
+    assert error.value.obj is tl
+    assert {"tensor", "compile", "testing"} <= set(dir(tl))
+    assert not {"sys", "Any", "annotations"} & set(dir(tl))

@@ -1,3 +1,4 @@
+import pickle
 import re
 import threading
 from array import array
@@ -374,8 +375,12 @@ def test_sources_and_report():
     assert f.source("llvm") == "; llvm"
     assert f.source("asm") == "# asm"
     assert "proved in 12 ms" in str(f.report)
-    with pytest.raises(ValueError, match="'ptx' is not one of 'schedule', 'loops', 'llvm', 'asm'"):
+    with pytest.raises(ValueError, match=r"^matmul\.source: 'ptx' is not made for cpu$"):
         f.source("ptx")
+    with pytest.raises(ValueError, match="'c' is not one of 'schedule', 'loops', 'llvm', 'asm'"):
+        f.source("c")
+    with pytest.raises(TypeError, match="^<compiled matmul.* for cpu> cannot be pickled$"):
+        pickle.dumps(f)
 
 
 def test_time_counts_the_definition():
