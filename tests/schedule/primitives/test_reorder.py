@@ -23,7 +23,7 @@ def test_program_after():
     )
 
 
-@pytest.mark.parametrize("order", itertools.permutations("ijk"))
+@pytest.mark.parametrize("order", list(itertools.permutations("ijk")))
 def test_every_order_of_a_reduction(order):
     accepts("matmul", lambda s: s.reorder(*order), (0, 1, 3))
 
