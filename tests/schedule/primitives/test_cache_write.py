@@ -81,6 +81,15 @@ def test_nested_copies_of_an_accumulator():
     )
 
 
+def test_the_copy_that_fills_an_accumulator_can_be_cached():
+    def steps(s):
+        s.reorder("k", "i", "j")
+        s.cache_write("matmul", at="k", scope="global")
+        s.cache_write("matmul.local", at="matmul.local/i", scope="global")
+
+    accepts("matmul", steps, (0, 1, 2, 5))
+
+
 def test_the_copy_back_can_be_cached_too():
     def steps(s):
         s.reorder("k", "i", "j")

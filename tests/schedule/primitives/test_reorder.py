@@ -220,6 +220,23 @@ def test_refused_around_two_parts():
 
 
 def test_refused_between_a_piece_and_its_positions():
+    s = start("matmul")
+    outer, inner = s.split(s.fuse("j", "k"), 4)
+    refused(
+        s,
+        lambda: s.reorder(outer, "i"),
+        """
+        reorder('j.k.o', 'i') is refused: j.k.o runs over pieces of a fused loop, and nothing may stand between it and j.k.i
+          AT
+
+            for i in M:
+                for j.k.o in (N * K + 3) // 4:    # <-- here
+                    for j.k.i = (j, k) in (N, K)[4 * j.k.o : + 4]:    # <-- here
+                        matmul[i, j] += A[i, k] * B[k, j]
+
+        Try: reorder before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
+        """,
+    )
     s = start("gather_rows")
     outer, inner = s.split(s.fuse("k", "j"), 4)
     refused(
