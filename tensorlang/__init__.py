@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from importlib import import_module
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tensorlang.dtypes import (
     bf16,
@@ -76,6 +76,15 @@ from tensorlang.lang.functions import (
 from tensorlang.lang.reductions import all, any, argmax, argmin, max, min, prod, reduce, sum
 from tensorlang.lang.scan import scan
 
+if TYPE_CHECKING:  # loaded when first used, see _LAZY
+    from tensorlang.driver import compile
+    from tensorlang.graph import Graph, graph
+    from tensorlang.graph.passes import PassContext
+    from tensorlang.runtime.threads import num_threads as get_num_threads
+    from tensorlang.runtime.threads import set_num_threads
+    from tensorlang.schedule.entry import schedule
+    from tensorlang.schedule.schedule import Schedule
+
 bool = bool_
 
 __version__ = "0.1.0"
@@ -84,12 +93,17 @@ _LAZY = {
     "Schedule": ("tensorlang.schedule.schedule", "Schedule"),
     "schedule": ("tensorlang.schedule.entry", "schedule"),
     "compile": ("tensorlang.driver", "compile"),
+    "Graph": ("tensorlang.graph", "Graph"),
+    "graph": ("tensorlang.graph", "graph"),
+    "PassContext": ("tensorlang.graph.passes", "PassContext"),
     "nn": ("tensorlang.nn", ""),
     "testing": ("tensorlang.testing", ""),
+    "set_num_threads": ("tensorlang.runtime.threads", "set_num_threads"),
+    "get_num_threads": ("tensorlang.runtime.threads", "num_threads"),
 }
 """Names that are loaded when they are first used: module, and the name in it (or the module)."""
 
-_SHADOWED = ("schedule",)
+_SHADOWED = ("graph", "schedule")
 """Names of which a subpackage exists too; the import system must not put it in their place."""
 
 
@@ -113,12 +127,88 @@ class _Package(ModuleType):
 sys.modules[__name__].__class__ = _Package
 
 __all__ = [
-    "CompileError", "DefinitionError", "Dim", "Operator", "ScheduleError",
-    "TensorlangError", "abs", "acos", "all", "any", "argmax", "argmin", "asin", "atan", "atan2",
-    "bf16", "bitcast", "bool", "bool_", "cast", "ceil", "clip", "compute", "cos", "cosh",
-    "dim", "dims", "erf", "exp", "exp2", "expm1", "f16", "f32", "f64", "floor", "fma", "grid",
-    "i8", "i16", "i32", "i64", "inf", "isinf", "isnan", "log", "log1p", "log2", "max", "maximum",
-    "min", "minimum", "nan", "pad", "popcount", "pow", "prod", "range", "reduce", "round",
-    "rsqrt", "scan", "sigmoid", "sign", "sin", "sinh", "sqrt", "sum", "tan", "tanh",
-    "tensor", "trunc", "u8", "u16", "u32", "u64", "where",
+    "CompileError",
+    "DefinitionError",
+    "Dim",
+    "Graph",
+    "Operator",
+    "PassContext",
+    "Schedule",
+    "ScheduleError",
+    "TensorlangError",
+    "abs",
+    "acos",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "asin",
+    "atan",
+    "atan2",
+    "bf16",
+    "bitcast",
+    "bool",
+    "bool_",
+    "cast",
+    "ceil",
+    "clip",
+    "compile",
+    "compute",
+    "cos",
+    "cosh",
+    "dim",
+    "dims",
+    "erf",
+    "exp",
+    "exp2",
+    "expm1",
+    "f16",
+    "f32",
+    "f64",
+    "floor",
+    "fma",
+    "get_num_threads",
+    "graph",
+    "grid",
+    "i8",
+    "i16",
+    "i32",
+    "i64",
+    "inf",
+    "isinf",
+    "isnan",
+    "log",
+    "log1p",
+    "log2",
+    "max",
+    "maximum",
+    "min",
+    "minimum",
+    "nan",
+    "pad",
+    "popcount",
+    "pow",
+    "prod",
+    "range",
+    "reduce",
+    "round",
+    "rsqrt",
+    "scan",
+    "schedule",
+    "set_num_threads",
+    "sigmoid",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "sum",
+    "tan",
+    "tanh",
+    "tensor",
+    "trunc",
+    "u8",
+    "u16",
+    "u32",
+    "u64",
+    "where",
 ]  # fmt: skip

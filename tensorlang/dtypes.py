@@ -11,7 +11,7 @@ accept ``A[i, k] * 2`` in the body of an operator whose parameter is annotated `
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 
@@ -26,7 +26,14 @@ class TensorAnnotation:
     shape: tuple[Any, ...]
 
 
-class Element:
+class _ElementType(type):
+    """What a dtype is an instance of: it prints as users write it."""
+
+    def __repr__(cls) -> str:
+        return f"tl.{getattr(cls, 'name', cls.__name__)}"
+
+
+class Element(metaclass=_ElementType):
     """Base of the element types; the class itself is the value that the IR stores."""
 
     name: ClassVar[str]
@@ -36,6 +43,10 @@ class Element:
     def __class_getitem__(cls, shape: Any) -> TensorAnnotation:
         sizes = cast("tuple[Any, ...]", shape) if isinstance(shape, tuple) else (shape,)
         return TensorAnnotation(cls, sizes)
+
+    def __new__(cls, *values: object) -> Self:
+        """Refuse: a dtype is the class itself, and a conversion is written ``tl.cast``."""
+        raise TypeError(f"a dtype is not called; write tl.cast(x, tl.{cls.name})")
 
     if TYPE_CHECKING:
         dtype: Any

@@ -1,18 +1,22 @@
 """Where the user wrote something: file, line and the text of that line.
 
 Every object that a user makes (stage, step of a schedule) remembers its place, and every error
-names it. A frame is the user's when its code lies outside this package.
+names it. A frame is the user's when its code lies outside this package and NumPy, which calls back
+(``np.sum(x)``).
 """
 
 from __future__ import annotations
 
 import linecache
+import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-_PACKAGE = str(Path(__file__).parent)
+import numpy as np
+
+_NOT_THE_USERS = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, np.__file__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +45,9 @@ def location_of(frame: FrameType) -> SourceLocation:
 
 
 def user_frame(depth: int = 1) -> FrameType | None:
-    """Return the innermost frame outside this package, starting ``depth`` frames up."""
+    """Return the user's innermost frame, starting ``depth`` frames up."""
     frame: FrameType | None = sys._getframe(depth)  # pyright: ignore[reportPrivateUsage]
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+    while frame is not None and frame.f_code.co_filename.startswith(_NOT_THE_USERS):
         frame = frame.f_back
     return frame
 

@@ -18,8 +18,16 @@ from tensorlang.errors import CompileError
 from tensorlang.ir.lowered import LoweredProgram
 
 
+class DeviceUnavailable(CompileError):  # noqa: N818 - it says what is missing
+    """Code that can be read and saved, but not run here; raised by ``load``, told at the call."""
+
+
 class Artefact(Protocol):
-    """Machine code of a program, and how it came about."""
+    """Machine code of a program, and how it came about.
+
+    It may also have ``texts``, what there is to read besides LLVM IR and assembly by kind of
+    source, and ``notes()``, lines for the report.
+    """
 
     @property
     def entry(self) -> str:
@@ -28,7 +36,7 @@ class Artefact(Protocol):
 
     @property
     def object_code(self) -> bytes:
-        """An object file."""
+        """An object file, or what a device's driver loads."""
         ...
 
 
@@ -61,6 +69,7 @@ class Backend(Protocol):
 
 _BUILT_IN = {
     "cpu": "tensorlang.backends.cpu",
+    "cuda": "tensorlang.backends.nvptx",
 }
 
 

@@ -75,12 +75,21 @@ class Display:
             yield
 
     def progress(self, steps: Sequence[str] | range, text: str) -> Iterator[object]:
-        """Yield the items of ``steps`` with a progress bar, which only a terminal shows."""
-        from rich.progress import track
+        """Yield the items of ``steps`` with a progress bar, which only a terminal shows.
 
-        yield from track(
-            steps, text, console=self.console, disable=not self.console.is_terminal, transient=True
-        )
+        It is drawn between the items, by no thread of its own, so that it disturbs no measurement.
+        """
+        from rich.progress import Progress
+
+        plain = not self.console.is_terminal
+        with Progress(
+            console=self.console, disable=plain, transient=True, auto_refresh=False
+        ) as progress:
+            task = progress.add_task(text, total=len(steps))
+            for step in steps:
+                progress.refresh()
+                yield step
+                progress.advance(task)
 
 
 def _markdown(rows: Sequence[Sequence[str]], figures: bool) -> str:

@@ -27,12 +27,11 @@ class Finding:
     detail: str
 
 
-NEEDED = ("numpy", "llvmlite", "islpy", "rich", "typer")
+NEEDED = ("numpy", "llvmlite", "islpy", "ml_dtypes", "rich", "typer")
 USEFUL = (
     ("scikit-image", "the demo's photograph"),
     ("scipy", "what the demo is checked against"),
     ("pillow", "the demo's PNG"),
-    ("ml_dtypes", "bf16 arrays in NumPy"),
     ("numba", "calling compiled operators from @njit functions"),
     ("torch", "calling operators with PyTorch tensors"),
 )

@@ -18,7 +18,8 @@ class CompileOptions:
     Attributes
     ----------
     target
-        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind
+        ``"cpu"``, ``"cpu -mcpu=NAME"`` for another processor of the same kind, or
+        ``"cuda:sm_90"``
     check_bounds
         whether indices taken from data are checked at run time; "auto" does so wherever the
         index is not proved to lie inside

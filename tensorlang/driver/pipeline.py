@@ -10,7 +10,7 @@ first proof. ``import tensorlang`` loads neither.
 from __future__ import annotations
 
 import ctypes
-from functools import cache
+from functools import cache, partial
 from time import perf_counter
 from typing import Any
 
@@ -21,7 +21,7 @@ from tensorlang.lang.binding import bind_sizes
 from tensorlang.lang.compute import Operator
 from tensorlang.lang.parameters import MISSING
 from tensorlang.runtime.callable import CompiledFunction, Layouts, Origin
-from tensorlang.runtime.kernel import CtypesCaller, Kernel
+from tensorlang.runtime.kernel import Caller, CtypesCaller, Kernel, UnavailableCaller
 from tensorlang.runtime.threads import openmp
 from tensorlang.schedule.schedule import Schedule
 
@@ -68,7 +68,7 @@ def _prove(schedule: Schedule, options: CompileOptions) -> str:
 
 def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says."""
-    from tensorlang.backends.base import backend_for
+    from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
 
     backend = backend_for(options.target)
@@ -87,11 +87,21 @@ def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) ->
         fast_math=options.fast_math,
     )
     after_compiling = perf_counter()
-    loaded = backend.load(artefact, symbols())
+    caller: Caller
+    try:
+        loaded = backend.load(artefact, symbols())
+        caller = CtypesCaller(lowered, loaded.address, loaded)
+    except DeviceUnavailable as reason:
+        caller = UnavailableCaller(str(reason))
     return Kernel(
         lowered,
-        CtypesCaller(lowered, loaded.address, loaded),
-        texts={"llvm": lambda: artefact.llvm, "asm": lambda: artefact.assembly},
+        caller,
+        texts={
+            "llvm": lambda: artefact.llvm,
+            "asm": lambda: artefact.assembly,
+            **{kind: partial(str, text) for kind, text in getattr(artefact, "texts", {}).items()},
+        },
+        notes=getattr(artefact, "notes", tuple),
         seconds={
             "lower": after_lowering - start,
             "compile": after_compiling - after_lowering,

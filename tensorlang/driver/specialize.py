@@ -43,6 +43,7 @@ class SpecializingFunction:
         self._fixed = dict(fixed or {})
         self._functions: OncePerKey[Definition, CompiledFunction] = OncePerKey()
         self._by_kinds: dict[_Kinds, CompiledFunction] = {}
+        self._takes_out = all(p.name != "out" for p in operator.parameters)
         known = [p.name for p in operator.parameters if p.kind in ("attribute", "dim")]
         for name in self._fixed:
             if name not in known:
@@ -53,11 +54,12 @@ class SpecializingFunction:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays: the arguments of the operator, and ``out=``."""
-        kinds = _kinds(args) if not keywords else None
+        plain = not keywords or (self._takes_out and keywords.keys() == {"out"})
+        kinds = _kinds(args) if plain else None
         if kinds is not None:
             function = self._by_kinds.get(kinds)
             if function is not None:
-                return function.call_bound(args, (), {}, None)
+                return function.call_bound(args, (), {}, keywords.get("out"))
         call = self.operator.bind_arguments(args, {**self._fixed, **keywords})
         function = self._function(call.definition)
         if kinds is not None and not call.dims and _same(call.tensors, args):

@@ -13,6 +13,7 @@ from typing import Literal
 from tensorlang.interpreter.context import Context, Frame, Storage
 from tensorlang.interpreter.failures import Site
 from tensorlang.interpreter.forms import tuple_text
+from tensorlang.interpreter.threads import logs_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,14 +150,19 @@ def flush(context: Context, pending: str, storages: list[Storage]) -> None:
 
 def _logs(context: Context, storage: Storage) -> list[tuple[Frame, str, str]]:
     """Return the frames between whose iterations ``storage`` is shared, with their logs."""
-    return [
+    logs = [
         (frame, *frame.logs[storage])
         for frame in context.frames[storage.level :]
         if storage in frame.logs
     ]
+    block = logs_of(context, storage)
+    return logs if block is None else [*logs, block]
 
 
 def _race(context: Context, element: Element, frame: Frame) -> str:
     """Return the source of a race report, without its last argument."""
     site = context.writer.constant(element.site)
+    if frame.is_block:
+        who = f"{frame.label!r}, {frame.iteration}"
+        return f"thread_race({site}, {element.values}, {element.index}, {who}"
     return f"race({site}, {element.values}, {element.index}, {frame.label!r}"

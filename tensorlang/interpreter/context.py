@@ -49,6 +49,22 @@ class Frame:
     iteration: str
     label: str
     logs: Mapping[Storage, tuple[str, str]]
+    is_block: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """The threads of a block: who runs now, and who touched what since the last barrier.
+
+    ``thread`` names a list: the number of the thread, then its place along x, y and z.
+    ``registers`` are storage whose logs no barrier empties; those of ``nested``, which is allocated
+    inside a loop of threads, begin anew with it.
+    """
+
+    thread: str
+    logs: Mapping[Place, tuple[str, str]]
+    registers: frozenset[Place]
+    nested: frozenset[Place]
 
 
 @dataclass(slots=True)
@@ -65,6 +81,7 @@ class Context:
     frames: list[Frame] = field(default_factory=list[Frame])
     lanes: list[For | Fused] = field(default_factory=list[For | Fused])
     masks: list[str] = field(default_factory=list[str])
+    block: Block | None = None
     visible: list[Var] = field(default_factory=list[Var])
     pending: str | None = None
 

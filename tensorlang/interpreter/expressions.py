@@ -11,26 +11,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
-from typing import Any
-
-import numpy as np
 
 from tensorlang.dtypes import (
     DType,
-    bf16,
-    bool_,
     evaluation_dtype,
-    f16,
-    i64,
-    integer_range,
-    is_float,
-    is_integer,
-    to_numpy,
 )
 from tensorlang.interpreter import arithmetic
 from tensorlang.interpreter.accesses import Origin, locate, read
 from tensorlang.interpreter.context import Context
+from tensorlang.interpreter.conversions import (
+    constant_scalar,
+    index_scalar,
+    scalar_bitcast,
+    scalar_cast,
+    value_scalar,
+)
 from tensorlang.interpreter.failures import InterpreterError, Site
 from tensorlang.interpreter.forms import form_text, tuple_text
 from tensorlang.interpreter.placement import (
@@ -50,7 +45,6 @@ from tensorlang.ir.expr import (
     Expr,
     IndexValue,
     Load,
-    Number,
     Placeholder,
     ScalarRef,
     Select,
@@ -70,18 +64,6 @@ OPERATORS: dict[str, str] = {
     "maximum": "({0} if {0} > {1} or {0} != {0} else {1})",
 }  # fmt: skip
 """The functions that are quicker as operators on scalars; all others are called."""
-
-
-def value_scalar(value: object, dtype: DType) -> Any:
-    """Return a Python or NumPy number as the scalar in which expressions hold it."""
-    return arithmetic.widen(np.asarray(value).astype(to_numpy(dtype))[()])
-
-
-def constant_scalar(value: Number, dtype: DType) -> Any:
-    """Return a literal as a scalar; an integer beyond i64 keeps its bits."""
-    if is_integer(dtype):
-        return to_numpy(dtype).type(int(value))
-    return value_scalar(value, dtype)
 
 
 @dataclass(slots=True)
@@ -166,7 +148,7 @@ def _write_node(values: _Values, node: Expr) -> None:
             convert = context.writer.constant(scalar_cast(node.operand.dtype, node.dtype))
             text = _assign(values, f"{convert}({values.text(node.operand)})")
         case Bitcast():
-            convert = context.writer.constant(_scalar_bitcast(node.operand.dtype, node.dtype))
+            convert = context.writer.constant(scalar_bitcast(node.operand.dtype, node.dtype))
             text = _assign(values, f"{convert}({values.text(node.operand)})")
         case Select():
             text = _write_select(values, node)
@@ -255,57 +237,3 @@ def _widened(values: _Values, text: str, dtype: DType) -> str:
     if evaluation_dtype(dtype) is dtype:
         return text
     return _assign(values, f"{values.context.writer.constant(arithmetic.widen)}({text})")
-
-
-# --- conversions of scalars ------------------------------------------------------------------
-
-
-@cache
-def index_scalar(dtype: DType) -> Callable[[int], Any]:
-    """Return the conversion of an index to a value: i64, then cast."""
-    if dtype is i64:
-        return np.int64
-    convert = scalar_cast(i64, dtype)
-    return lambda index: convert(np.int64(index))
-
-
-@cache
-def scalar_cast(source: DType, dtype: DType) -> Callable[[Any], Any]:
-    """Return ``arithmetic.cast`` for scalars, without the cost of arrays."""
-    wanted = to_numpy(dtype).type
-    if dtype is bool_:
-        return lambda value: value != 0
-    if is_float(source) and is_integer(dtype):
-        return _saturating(dtype)
-    if dtype in (f16, bf16):
-        return lambda value: value.astype(to_numpy(dtype)).astype(np.float32)
-    if evaluation_dtype(source) is dtype:
-        return lambda value: value
-    return lambda value: value.astype(wanted)
-
-
-def _saturating(dtype: DType) -> Callable[[Any], Any]:
-    wanted = to_numpy(dtype).type
-    lowest, highest = map(wanted, integer_range(dtype))
-    bottom, top = float(lowest), float(int(highest) + 1)  # powers of two: exact
-
-    def convert(value: Any) -> Any:
-        number = float(value)
-        if number != number:
-            return wanted(0)
-        if number >= top:
-            return highest
-        return lowest if number <= bottom else wanted(int(number))
-
-    return convert
-
-
-@cache
-def _scalar_bitcast(source: DType, dtype: DType) -> Callable[[Any], Any]:
-    return lambda value: arithmetic.bitcast(value, source, dtype)
-
-
-@cache
-def rounding_to(dtype: DType) -> Callable[[Any], Any]:
-    """Return the conversion of an evaluated value to what memory holds."""
-    return lambda value: arithmetic.round_to_storage(value, dtype)

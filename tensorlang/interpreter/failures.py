@@ -97,6 +97,32 @@ def race(
     )
 
 
+def thread_race(
+    site: Site,
+    values: tuple[int, ...],
+    index: tuple[int, ...],
+    memory: str,
+    thread: int,
+    other: int | None,
+) -> InterpreterError:
+    """Report two threads of a block that touch one element without a barrier between them."""
+    several = other is None or other < 0
+    culprit = "several other threads" if several else f"thread {_thread(other or 0)}"
+    why = (
+        "and lies in registers, which no thread sees of another"
+        if memory == "registers"
+        else "since the last barrier, and not all of them only read it"
+    )
+    return InterpreterError(
+        f"thread {_thread(thread)}: {instance(site, values)} {site.verb} {_element(site, index)}, "
+        f"which {culprit} of the block also touched {why}"
+    )
+
+
+def _thread(number: int) -> str:
+    return f"({number % 1024}, {number // 1024 % 1024}, {number // 1048576})"
+
+
 def failed_check(
     site: Site, values: tuple[int, ...], index: int, extent: int, where: str
 ) -> InterpreterError:

@@ -14,7 +14,8 @@ from tensorlang.dtypes import DType, evaluation_dtype
 from tensorlang.interpreter.accesses import Element, Origin, claim, commit, locate, read
 from tensorlang.interpreter.arithmetic import widen
 from tensorlang.interpreter.context import Context, Place, Storage
-from tensorlang.interpreter.expressions import rounding_to, scalar_cast, write_values
+from tensorlang.interpreter.conversions import rounding_to, scalar_cast
+from tensorlang.interpreter.expressions import write_values
 from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.ir.affine import Affine

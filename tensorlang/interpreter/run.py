@@ -27,6 +27,7 @@ from tensorlang.interpreter.storage import (
     check_written,
     flat_cells_of,
 )
+from tensorlang.interpreter.threads import block_of
 from tensorlang.interpreter.writer import Writer
 from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Condition, Scalar, Tensor
@@ -68,7 +69,8 @@ def run_program(
         shape = _shape(tensor, sizes)
         outputs[tensor] = [POISON] * int(np.prod(shape, dtype=np.int64))
         _add_storage(context, tensor, outputs[tensor], shape)
-    write_stmt(context, program.body)
+    with block_of(context, program.body):
+        write_stmt(context, program.body)
     _execute(context)
     results: dict[Tensor, Array] = {}
     for tensor, cells in outputs.items():
@@ -106,7 +108,8 @@ def run_lowered(
         size = _size(buffer, values)
         outputs.append([POISON] * size)
         _add_storage(context, buffer, outputs[-1], (size,))
-    write_stmt(context, program.body)
+    with block_of(context, program.body):
+        write_stmt(context, program.body)
     _execute(context)
     shapes = output_shapes or [(len(cells),) for cells in outputs]
     results: list[Array] = []
@@ -127,6 +130,7 @@ def _context(
         "unwritten": failures.unwritten,
         "outside": failures.outside,
         "race": failures.race,
+        "thread_race": failures.thread_race,
         "failed_check": failures.failed_check,
     }
     names = {variable: _literal(value) for variable, value in sizes.items()}

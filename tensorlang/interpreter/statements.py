@@ -18,13 +18,20 @@ from tensorlang.dtypes import DType
 from tensorlang.interpreter.accesses import flush
 from tensorlang.interpreter.arithmetic import round_to_storage
 from tensorlang.interpreter.context import Context, Frame, Place, Storage
-from tensorlang.interpreter.expressions import value_scalar
+from tensorlang.interpreter.conversions import value_scalar
 from tensorlang.interpreter.forms import condition_text, form_text
 from tensorlang.interpreter.leaves import write_compute, write_store
 from tensorlang.interpreter.storage import layout_tables
+from tensorlang.interpreter.threads import (
+    block_of,
+    thread_of,
+    write_barrier,
+    write_fresh_logs,
+    write_thread,
+)
 from tensorlang.ir.affine import Affine, Var, depends_on
 from tensorlang.ir.lowered import Allocate, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
 from tensorlang.ir.walk import iterate, loop_variables
 
 IN_ORDER = ("serial", "unrolled")
@@ -45,6 +52,8 @@ def write_stmt(context: Context, stmt: Stmt) -> None:
             _write_alloc(context, stmt)
         case Allocate():
             _write_allocate(context, stmt)
+        case Barrier():
+            write_barrier(context)
         case Compute():
             _write_leaf(context, lambda: write_compute(context, stmt))
         case Store():
@@ -63,8 +72,10 @@ def _write_loop(context: Context, loop: For | Fused) -> None:
         elif any(depends_on(extent, _lane_variables(context)) for extent in _extents(loop)):
             _write_uneven_loop(context, loop)
         else:
-            with _open(context, loop):
-                write_stmt(context, loop.body)
+            with thread_of(context, loop), _open(context, loop):
+                write_thread(context, loop)
+                with block_of(context, loop.body):
+                    write_stmt(context, loop.body)
 
 
 def _write_uneven_loop(context: Context, loop: For | Fused) -> None:
@@ -106,14 +117,16 @@ def _open(context: Context, loop: For | Fused) -> Generator[None, None, None]:
         with writer.block(f"for {context.name(loop.variable)} in {_order(loop)}({extent}):"):
             yield
         return
-    total, decode = _positions(context, loop)
-    position = context.name(loop.handle)
+    handle = context.name(loop.handle)
     if loop.run is None:
-        with writer.block(f"for {position} in {_order(loop)}({total}):"):
+        total, decode = _positions(context, loop, handle)
+        with writer.block(f"for {handle} in {_order(loop)}({total}):"):
             writer.line(decode)
             yield
         return
     chunk, offset = context.name(loop.run.chunk), context.name(loop.run.offset)
+    position = writer.fresh("v")  # the handle of a piece may be its offset
+    total, decode = _positions(context, loop, position)
     with writer.block(f"for {offset} in {_order(loop)}({loop.run.size}):"):
         writer.line(f"{position} = {chunk}*{loop.run.size} + {offset}")
         with writer.block(f"if {position} < {total}:"):
@@ -127,11 +140,10 @@ def _order(loop: For | Fused) -> str:
     return "range" if in_order else "shuffled"
 
 
-def _positions(context: Context, loop: Fused) -> tuple[str, str]:
+def _positions(context: Context, loop: Fused, position: str) -> tuple[str, str]:
     """Write the number of positions; return it and the line that decodes one into variables."""
     writer = context.writer
     names = [context.name(variable) for variable in loop.variables]
-    position = context.name(loop.handle)
     total = writer.fresh("n")
     extents = [form_text(extent, context.names) for extent in loop.extents]
     own = set(loop.variables)
@@ -176,7 +188,10 @@ def _frame(context: Context, loop: For | Fused) -> Generator[None, None, None]:
             wrote, has_read = logs[storage] = writer.fresh("w"), writer.fresh("r")
             writer.line(f"{wrote} = {{}}")
             writer.line(f"{has_read} = {{}}")
-    iteration = loop.variable if isinstance(loop, For) else loop.handle
+    if isinstance(loop, For):
+        iteration = loop.variable
+    else:
+        iteration = loop.handle if loop.run is None else loop.run.offset
     label = f"{loop.kind} loop {iteration}"
     context.frames.append(Frame(context.name(iteration), label, logs))
     yield
@@ -260,6 +275,7 @@ def _write_alloc(context: Context, stmt: Alloc) -> None:
         writer.line(f"{table}, {count} = {tables}({', '.join(shape)})")
     writer.line(f"{cells} = [POISON] * ({count})")
     storage = Storage(tensor.name, tensor.dtype, cells, origin, shape, len(context.frames), table)
+    write_fresh_logs(context, tensor)
     with context.storage(tensor, storage):
         write_stmt(context, stmt.body)
 
@@ -271,6 +287,7 @@ def _write_allocate(context: Context, stmt: Allocate) -> None:
     content = writer.constant(_zero(buffer.dtype)) if stmt.zeroed else "POISON"
     writer.line(f"{cells} = [{content}] * {size}")
     storage = Storage(buffer.name, buffer.dtype, cells, ("0",), (size,), len(context.frames))
+    write_fresh_logs(context, buffer)
     with context.storage(buffer, storage):
         write_stmt(context, stmt.body)
 

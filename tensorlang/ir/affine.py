@@ -28,18 +28,21 @@ class Var:
     how the user calls the axis.
     """
 
-    __slots__ = ("key", "name", "serial")
+    __slots__ = ("key", "name", "order", "serial")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, order: int | None = None) -> None:
         self.name = name
         self.serial = next(_serials)
-        self.key: Key = (0, self.serial)
+        self.order = self.serial if order is None else order
+        self.key: Key = (0, self.order, self.serial)
 
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> tuple[type[Var], tuple[str]]:
-        return Var, (self.name,)  # a fresh serial: serials of two processes must not collide
+    def __reduce__(self) -> tuple[type[Var], tuple[str, int]]:
+        # A fresh serial, since those of two processes must not collide; the old order, so that
+        # the terms of canonical forms stay in the order in which they stood.
+        return Var, (self.name, self.order)
 
 
 class _Structural:

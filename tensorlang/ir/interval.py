@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from tensorlang.ir.affine import (
     ZERO,
     Affine,
+    Atom,
     FloorDiv,
     Min,
     Product,
@@ -51,10 +52,10 @@ def bounds(index: Affine, extents: Extents) -> Interval | None:
     return inner_lower[0], inner_upper[1]
 
 
-def _grouped_terms(index: Affine) -> list[tuple[object, int]]:
+def _grouped_terms(index: Affine) -> list[tuple[Affine | _Remainder | Atom, int]]:
     """Split into terms, with ``x - d * (x // d)`` kept together as the remainder it is."""
     remaining = dict(index.terms)
-    result: list[tuple[object, int]] = []
+    result: list[tuple[Affine | _Remainder | Atom, int]] = []
     for atom, coef in index.terms:
         if not isinstance(atom, FloorDiv) or coef % atom.divisor:
             continue
@@ -82,7 +83,7 @@ class _Remainder:
         self.divisor = divisor
 
 
-def _form_bounds(form: object, extents: Extents) -> Interval | None:
+def _form_bounds(form: Affine | _Remainder | Atom, extents: Extents) -> Interval | None:
     match form:
         case Affine():
             return form, form
@@ -109,6 +110,9 @@ def _form_bounds(form: object, extents: Extents) -> Interval | None:
 
 
 def _remainder_bounds(form: _Remainder, extents: Extents) -> Interval | None:
+    if variables_of(form.operand).isdisjoint(extents):  # it does not move: its value is its bounds
+        value = form.operand - form.operand // form.divisor * form.divisor
+        return value, value
     inner = bounds(form.operand, extents)
     if inner is not None:
         low, high = inner[0] // form.divisor, inner[1] // form.divisor
@@ -122,7 +126,7 @@ def _has_division(form: Affine) -> bool:
 
 
 def _product_bounds(form: Product, extents: Extents) -> Interval | None:
-    """Bound a loop variable times sizes, which are not negative."""
+    """Bound a loop variable times sizes, or times what else is plainly not negative."""
     inner = [
         factor for factor in form.factors if not set(atom_variables(factor)).isdisjoint(extents)
     ]
@@ -131,6 +135,8 @@ def _product_bounds(form: Product, extents: Extents) -> Interval | None:
     rest = affine(1)
     for factor in form.factors:
         if factor is not inner[0]:
+            if not _atom_nonnegative(factor):
+                return None
             rest = rest * affine(factor)
     return ZERO, rest * (extents[inner[0]] - 1)
 
@@ -143,8 +149,21 @@ def is_nonnegative(index: Affine, extents: Extents | None = None) -> bool:
     interval = bounds(index, extents or {})
     if interval is None:
         return False
-    regrouped = bounds(interval[0], {})  # M - 6 * (M // 6) may have appeared: a remainder
-    return regrouped is not None and _plainly_nonnegative(regrouped[0])
+    low = interval[0]
+    return _plainly_nonnegative(low) or _plainly_nonnegative(_without_remainders(low))
+
+
+def _without_remainders(form: Affine) -> Affine:
+    """Return a lower bound of ``form`` in which no remainder ``x - d * (x // d)`` is left."""
+    result = affine(form.constant)
+    for part, coef in _grouped_terms(form):
+        if isinstance(part, _Remainder):
+            result = result + min(0, coef * (part.divisor - 1))
+        elif isinstance(part, Affine):
+            result = result + part * coef
+        else:
+            result = result + affine(part) * coef
+    return result
 
 
 def _plainly_nonnegative(form: Affine) -> bool:

@@ -30,7 +30,8 @@ from tensorlang.ir.expr import (
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.rename import distinct_names
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 
 Mark = Callable[[Stmt], str]
@@ -201,6 +202,8 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             yield from format_stmt(stmt.body, depth, mark)
         case Compute():
             yield line(format_compute(stmt))
+        case Barrier():
+            yield line("barrier")
         case If():
             yield line(f"if {' and '.join(map(format_condition, stmt.condition))}:")
             yield from format_stmt(stmt.then, depth + 1, mark)
@@ -227,10 +230,10 @@ def _remarks(loop: For | Fused) -> str:
     return f"  # {', '.join(remarks)}" if remarks else ""
 
 
-def format_program(program: Program, mark: Mark | None = None) -> str:
+def format_program(program: Program) -> str:
     """Return a scheduled program with its signature."""
     header = f"{format_signature(program.definition)}:"
-    return "\n".join([header, *format_stmt(program.body, 1, mark)])
+    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_lowered(program: LoweredProgram) -> str:
@@ -239,7 +242,7 @@ def format_lowered(program: LoweredProgram) -> str:
     scalars = [f"{scalar.name}: {scalar.dtype.name}" for scalar in program.scalars]
     sizes = [str(size) for size in program.sizes]
     header = f"def {program.name}({', '.join(buffers + scalars + sizes)}):"
-    return "\n".join([header, *format_stmt(program.body, 1)])
+    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_signature(definition: Definition) -> str:

@@ -34,6 +34,12 @@ LoopKind: TypeAlias = Literal[
     "serial", "parallel", "vectorized", "unrolled",
     "block.x", "block.y", "block.z", "thread.x", "thread.y", "thread.z",
 ]  # fmt: skip
+BLOCK_AXES: tuple[LoopKind, ...] = ("block.x", "block.y", "block.z")
+"""The kinds of loops whose iterations are blocks of a grid, which run in any order."""
+
+THREAD_AXES: tuple[LoopKind, ...] = ("thread.x", "thread.y", "thread.z")
+"""The kinds of loops whose iterations are threads of a block, ordered only by barriers."""
+
 Tail: TypeAlias = Literal["auto", "guard", "peel", "mask", "shift", "pad", "exact"]
 Scope: TypeAlias = Literal["global", "shared", "local"]
 Part: TypeAlias = Literal["whole", "init", "update"]
@@ -149,7 +155,12 @@ class If:
     otherwise: Stmt | None = None
 
 
-Stmt: TypeAlias = Union[For, Fused, Seq, Alloc, Compute, If, "Store", "Allocate"]
+@dataclass(frozen=True, slots=True, eq=False)
+class Barrier:
+    """All threads of a block arrive before any goes on; what they did is seen by all."""
+
+
+Stmt: TypeAlias = Union[For, Fused, Seq, Alloc, Compute, If, Barrier, "Store", "Allocate"]
 """Statements of both grammars; ``verify_scheduled`` and ``verify_lowered`` tell them apart."""
 
 

@@ -35,7 +35,7 @@ def _simplify_atom(atom: Atom, extents: Extents) -> AffineLike:
     match atom:
         case FloorDiv():
             operand = simplify_index(atom.operand, extents)
-            if operand is not atom.operand:
+            if operand != atom.operand:
                 return simplify_index(operand // atom.divisor, extents)
             return _constant_quotient(atom, extents)
         case Min():

@@ -24,7 +24,7 @@ from tensorlang.ir.affine import (
 )
 from tensorlang.ir.definition import Scalar, Tensor
 from tensorlang.ir.lowered import Allocate, Buffer, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.program import THREAD_AXES, Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
 from tensorlang.ir.walk import loop_variables
 
 Place: TypeAlias = Tensor | Buffer
@@ -69,7 +69,7 @@ def forms_of(stmt: Stmt) -> tuple[Affine, ...]:
             return stmt.condition
         case Store():
             return tuple([offset for _, offset in stmt.targets])
-        case Seq():
+        case Seq() | Barrier():
             return ()
 
 
@@ -131,6 +131,15 @@ def vectorized_loops_have_constant_extents(stmt: Stmt, scope: Scope) -> Iterator
             pass
 
 
+def barriers_are_reached_by_all_threads(stmt: Stmt, scope: Scope) -> Iterator[str]:
+    """Check that no barrier stands where only some threads of a block arrive."""
+    if isinstance(stmt, Barrier):
+        for parent in scope.parents:
+            if isinstance(parent, For | Fused) and parent.kind in (*THREAD_AXES, "vectorized"):
+                handle = parent.variable if isinstance(parent, For) else parent.handle
+                yield f"a barrier stands inside the {parent.kind} loop {handle}"
+
+
 def storage_is_allocated_once(stmt: Stmt, scope: Scope) -> Iterator[str]:
     """Check that no input or output is allocated, nor a tensor inside its own storage."""
     match stmt:
@@ -145,4 +154,5 @@ COMMON: tuple[Rule, ...] = (
     control_depends_on_no_data,
     vectorized_loops_have_constant_extents,
     storage_is_allocated_once,
+    barriers_are_reached_by_all_threads,
 )

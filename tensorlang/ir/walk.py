@@ -23,7 +23,7 @@ from tensorlang.ir.expr import (
     postorder,
 )
 from tensorlang.ir.lowered import Allocate, BoundsCheck, FlatLoad, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
 
 # --- expressions -----------------------------------------------------------------------------
 
@@ -112,7 +112,7 @@ def map_children(stmt: Stmt, transform: Callable[[Stmt], Stmt]) -> Stmt:
         case If():
             otherwise = None if stmt.otherwise is None else transform(stmt.otherwise)
             return If(stmt.condition, transform(stmt.then), otherwise)
-        case Compute() | Store():
+        case Compute() | Store() | Barrier():
             return stmt
 
 
@@ -125,7 +125,7 @@ def children_of(stmt: Stmt) -> tuple[Stmt, ...]:
             return stmt.stmts
         case If():
             return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
-        case Compute() | Store():
+        case Compute() | Store() | Barrier():
             return ()
 
 
@@ -165,7 +165,7 @@ def substitute_in_stmt(stmt: Stmt, mapping: Mapping[Var, AffineLike]) -> Stmt:
                 targets = tuple([(b, substitute(offset, mapping)) for b, offset in node.targets])
                 values = tuple([substitute_in_expr(value, mapping) for value in node.values])
                 return Store(targets, values)
-            case Seq() | Allocate():
+            case Seq() | Allocate() | Barrier():
                 return node
 
     return rewrite(stmt, visit)

@@ -17,9 +17,10 @@ from typing import Any, TypeVar
 
 from tensorlang.ir.affine import ZERO, Affine, from_terms, variables_of
 from tensorlang.ir.interval import bounds, is_nonnegative
+from tensorlang.lang.application import index_form, is_index_like
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.trace import Scope, SecondPointError, Trace, TracedAxis, active, python_loop
-from tensorlang.lang.values import Index, index_form, is_index_like
+from tensorlang.lang.values import Index
 
 T = TypeVar("T")
 
@@ -27,11 +28,12 @@ T = TypeVar("T")
 class AxisIterator(Iterator[Any]):
     """Yields one symbolic point, then refuses: Python must not iterate a size itself."""
 
-    __slots__ = ("_high", "_low", "_scope")
+    __slots__ = ("_high", "_is_extent", "_low", "_scope")
 
-    def __init__(self, low: Affine, high: Affine) -> None:
+    def __init__(self, low: Affine, high: Affine, is_extent: bool = True) -> None:
         self._low = low
         self._high = high
+        self._is_extent = is_extent
         self._scope: Scope | None = None
 
     def __next__(self) -> Any:
@@ -40,7 +42,7 @@ class AxisIterator(Iterator[Any]):
     def _step(self, caller: FrameType) -> Any:
         trace = _enter(self._high - self._low, self._scope, caller)
         self._scope = trace.scopes[-1]
-        return _make_axis(trace, self._low, self._high).shown
+        return _make_axis(trace, self._low, self._high, self._is_extent).shown
 
 
 class GridIterator(Iterator[Any]):
@@ -57,7 +59,7 @@ class GridIterator(Iterator[Any]):
         trace = _enter(self._shape[0] if self._shape else ZERO, self._scope, caller)
         self._scope = trace.scopes[-1]
         self._scope.has_grid = True
-        return IndexTuple([_make_axis(trace, ZERO, extent).shown for extent in self._shape])
+        return IndexTuple([_make_axis(trace, ZERO, extent, True).shown for extent in self._shape])
 
 
 def _enter(extent: Affine, scope: Scope | None, caller: FrameType) -> Trace:
@@ -75,13 +77,19 @@ def _enter(extent: Affine, scope: Scope | None, caller: FrameType) -> Trace:
     return trace
 
 
-def _make_axis(trace: Trace, low: Affine, high: Affine) -> TracedAxis:
+def _make_axis(trace: Trace, low: Affine, high: Affine, is_extent: bool) -> TracedAxis:
+    """Add an axis to the open comprehension.
+
+    An extent must not be negative at the call. Two bounds in a reduction mean what they mean in
+    Python: no points unless ``low < high``.
+    """
+    is_extent = is_extent or trace.scopes[-1].reader in ("tl.tensor", "tl.scan")
     inner = {axis.axis.variable: axis.axis.extent for axis in trace.open_axes()}
     for form in (low, high):
         trace.check_sizes(form)
     if variables_of(low).isdisjoint(inner) and variables_of(high).isdisjoint(inner):
         extent = high - low
-        if low == ZERO or is_nonnegative(extent):
+        if is_extent or is_nonnegative(extent):
             return trace.new_axis(extent, low)
     lowest, highest = bounds(low, inner), bounds(high, inner)
     if lowest is None or highest is None:
@@ -128,15 +136,16 @@ def _check_iterated_by_for(extent: Affine, caller: FrameType) -> None:
 class Range:
     """What ``tl.range`` returns: iterable inside a comprehension."""
 
-    __slots__ = ("_high", "_low")
+    __slots__ = ("_high", "_is_extent", "_low")
 
-    def __init__(self, low: Affine, high: Affine) -> None:
+    def __init__(self, low: Affine, high: Affine, is_extent: bool) -> None:
         self._low = low
         self._high = high
+        self._is_extent = is_extent
 
     def __iter__(self) -> Iterator[Any]:
         _check_iterated_by_for(self._high - self._low, sys._getframe(1))  # pyright: ignore
-        return AxisIterator(self._low, self._high)
+        return AxisIterator(self._low, self._high, self._is_extent)
 
     def __repr__(self) -> str:
         return f"tl.range({self._low}, {self._high})"
@@ -149,7 +158,8 @@ def range(low: object, high: object = None) -> Range:
     ----------
     low, high
         Integers, dims, or forms over dims and outer axes. A lower bound, and bounds that depend
-        on outer axes, are for reductions: an axis of ``tl.tensor`` starts at 0.
+        on outer axes, are for reductions, which visit no point unless ``low < high``; an axis of
+        ``tl.tensor`` starts at 0, and one bound alone is an extent, which must not be negative.
 
     Raises
     ------
@@ -165,6 +175,7 @@ def range(low: object, high: object = None) -> Range:
     ...     return tl.tensor(tl.sum(x[j] for j in tl.range(0, i + 1)) for i in N)
 
     """
+    is_extent = high is None
     if high is None:
         low, high = 0, low
     for bound in (low, high):
@@ -172,7 +183,7 @@ def range(low: object, high: object = None) -> Range:
             raise definition_error(
                 f"a bound of tl.range must be an integer, a dim or an index expression, not {bound}"
             )
-    return Range(index_form(low), index_form(high))
+    return Range(index_form(low), index_form(high), is_extent)
 
 
 def _position(axis: int, count: int) -> int:

@@ -179,7 +179,8 @@ def _leaves(load: Load, axis: int, answer: Refuted, name: str, place: SourceLoca
     at = ", ".join(f"{variable} = {value}" for variable, value in answer.witness)
     number, size = substitute(index, values), substitute(extent, values)
     access = format_access(name, load.indices)
-    example = f"; for {at} it is {number}, and there are {size} elements" if at else ""
+    count = "there is 1 element" if size == affine(1) else f"there are {size} elements"
+    example = f"; for {at} it is {number}, and {count}" if at else ""
     return definition_error(
         f"{access} leaves its tensor: index {axis}, {index}, must lie in 0 to {extent} - 1{example}"
         "; shorten the loop, or write tl.where(condition, value, other) to read less",

@@ -10,13 +10,14 @@ from collections.abc import Generator
 from typing import Any, cast
 
 from tensorlang.ir.affine import ZERO
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.read_reduction import check_dtype, whole_reduction
 from tensorlang.lang.scan import ScanValue, add_scan
 from tensorlang.lang.stages import add_map, add_reduction
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Scope, current
-from tensorlang.lang.values import as_value, strengthen
 from tensorlang.source import user_location
 
 

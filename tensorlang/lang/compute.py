@@ -12,28 +12,33 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
-
-from tensorlang.dtypes import TensorAnnotation, to_numpy
-from tensorlang.ir.affine import Affine
+from tensorlang.dtypes import to_numpy
 from tensorlang.ir.definition import Definition
 from tensorlang.ir.printer import format_definition
 from tensorlang.ir.specialize import fix_sizes
+from tensorlang.lang.arguments import (
+    arguments_by_name,
+    as_numpy,
+    check_attribute,
+    check_scalar,
+    check_size,
+    describe_array,
+    sizes_in_annotations,
+    typed_key,
+)
 from tensorlang.lang.binding import bind_sizes
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import (
     MISSING,
     Parameter,
-    arguments_by_name,
-    check_scalar,
-    describe_array,
     read_parameters,
 )
+from tensorlang.lang.pickling import find_by_name, restore
 from tensorlang.lang.trace import active
 from tensorlang.lang.tracing import trace_function
-from tensorlang.lang.values import INTEGERS, NUMPY_SCALARS, Expression
 from tensorlang.source import SourceLocation
 
 
@@ -145,7 +150,7 @@ class Operator:
             raise TypeError(f"{self.name}.reference has no out=")
         definition = call.definition
         arrays = {
-            tensor: _as_numpy(array).astype(to_numpy(tensor.dtype), copy=False)
+            tensor: as_numpy(array).astype(to_numpy(tensor.dtype), copy=False)
             for tensor, array in zip(definition.inputs, call.tensors, strict=True)
         }
         shapes = {tensor: array.shape for tensor, array in arrays.items()}
@@ -179,7 +184,7 @@ class Operator:
                     name, dtype = parameter.name, parameter.dtype
                     scalars.append(check_scalar(self.name, name, dtype, value))
                 case "dim":
-                    dims[parameter.name] = _dim_argument(self.name, parameter.name, value)
+                    dims[parameter.name] = check_size(self.name, parameter.name, value)
                 case "attribute":
                     pass
         return BoundCall(definition, tuple(tensors), tuple(scalars), dims, out)
@@ -191,7 +196,7 @@ class Operator:
         """Return what a definition depends on in an argument."""
         match parameter.kind:
             case "attribute":
-                return _attribute(self.name, parameter.name, value)
+                return check_attribute(self.name, parameter.name, value)
             case "tensor" | "generic":
                 if value is None and parameter.is_optional:
                     return None
@@ -261,10 +266,10 @@ class Operator:
         specialization = {p.name: self._described(p, given.get(p.name)) for p in self.parameters}
         for parameter in self.parameters:
             if parameter.kind == "attribute" and parameter.name in given:
-                value = _attribute(self.name, parameter.name, given[parameter.name])
+                value = check_attribute(self.name, parameter.name, given[parameter.name])
                 specialization[parameter.name] = value
         definition = self._definition(specialization)
-        sizes.update(_sizes_in_annotations(definition, given))
+        sizes.update(sizes_in_annotations(definition, given))
         return self._with_sizes(definition, sizes) if sizes else definition
 
     def _described(self, parameter: Parameter, value: Any) -> Any:
@@ -275,14 +280,14 @@ class Operator:
         if parameter.kind == "generic" and value is None and not parameter.is_optional:
             raise TypeError(
                 f"{self.name} is generic: describe {parameter.name} by an array or an annotation, "
-                f"as in {self.name}.definition(tl.f32[M, N])"
+                f"as in tl.schedule({self.name}, tl.f32[M, N])"
             )
         if parameter.kind == "tensor" and value is None:
             return None if parameter.is_optional else True
         return self._specialize(parameter, value)
 
     def _definition(self, specialization: Mapping[str, Any]) -> Definition:
-        key = tuple([_typed(value) for value in specialization.values()])
+        key = tuple([typed_key(value) for value in specialization.values()])
         known = self._definitions.get(key)
         if known is None:
             with self._lock:
@@ -301,78 +306,34 @@ class Operator:
                 self._fixed[key] = fix_sizes(definition, sizes)
             return self._fixed[key]
 
+    def add_definitions(self, definitions: Mapping[Any, Definition]) -> None:
+        """Take over definitions that were traced elsewhere."""
+        with self._lock:
+            self._definitions.update(definitions)
+
     @property
     def is_generic(self) -> bool:
         """Whether some parameter has no annotation, so that ranks and dtypes come from arrays."""
         return any(p.kind == "generic" and not p.is_optional for p in self.parameters)
 
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        """Pickle by name where that finds this operator again, else by the traced definitions."""
+        if find_by_name(self) is self:
+            return self.function.__qualname__
+        if not self.is_generic and all(p.default is not MISSING for p in self._attributes()):
+            self.definition()
+        return restore, (type(self), self.name, self.parameters, self.location, self._definitions)
+
+    def _attributes(self) -> list[Parameter]:
+        return [parameter for parameter in self.parameters if parameter.kind == "attribute"]
+
     def __str__(self) -> str:
-        if self.is_generic or any(
-            p.kind == "attribute" and p.default is MISSING for p in self.parameters
-        ):
+        if self.is_generic or any(p.default is MISSING for p in self._attributes()):
             return f"{self!r}: traced for each rank and dtype; print(op.definition(tl.f32[M, N]))"
         return format_definition(self.definition())
 
     def __repr__(self) -> str:
         return f"<operator {self.name}({', '.join(p.name for p in self.parameters)})>"
-
-
-def _typed(value: Any) -> Any:
-    """Return a key that tells 1 from True and 1.0."""
-    if isinstance(value, tuple):
-        return tuple([_typed(part) for part in cast("tuple[Any, ...]", value)])
-    return type(value), value
-
-
-def _attribute(operator: str, name: str, value: Any) -> Any:
-    if isinstance(value, NUMPY_SCALARS):
-        value = value.item()
-    if isinstance(value, list):
-        value = tuple(cast("list[Any]", value))
-    if isinstance(value, Expression):
-        raise definition_error(
-            f"{operator}: the attribute {name} must be a Python value, not the symbolic {value}; "
-            f"declare a size as `{name}: tl.Dim`"
-        )
-    try:
-        hash(value)
-    except TypeError:
-        raise TypeError(
-            f"{operator}: the attribute {name} must be a number, a string, None or a tuple of "
-            f"these, not {type(value).__name__}"
-        ) from None
-    return value
-
-
-def _dim_argument(operator: str, name: str, value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, INTEGERS):
-        raise TypeError(f"{operator}: the size {name} must be an integer, not {value!r}")
-    return int(value)
-
-
-def _sizes_in_annotations(definition: Definition, given: Mapping[str, Any]) -> dict[str, int]:
-    """Return the sizes that annotations such as ``tl.f32[1, 784]`` fix for generic parameters."""
-    sizes: dict[str, int] = {}
-    for tensor in definition.inputs:
-        annotation = given.get(tensor.name)
-        if isinstance(annotation, TensorAnnotation):
-            for form, extent in zip(tensor.shape, annotation.shape, strict=True):
-                name = _lone_size(form)
-                if isinstance(extent, int) and name is not None:
-                    sizes[name] = extent
-    return sizes
-
-
-def _lone_size(form: Affine) -> str | None:
-    return str(form) if len(form.terms) == 1 and form == Affine(0, form.terms) else None
-
-
-def _as_numpy(value: Any) -> np.ndarray[Any, Any]:
-    if isinstance(value, np.ndarray | np.generic | int | float):
-        return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
 
 
 def _definition_line(function: Callable[..., Any]) -> SourceLocation:

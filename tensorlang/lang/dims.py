@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from tensorlang.ir.affine import Var
+from tensorlang.lang.application import apply
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.values import Index, apply
+from tensorlang.lang.values import Index
 
 
 class DimVar(Var):
@@ -30,7 +31,7 @@ class Dim(Index):
     >>> import tensorlang as tl
     >>> N = tl.dim("N")
     >>> N // 2 + 1
-    (N) // 2 + 1
+    N // 2 + 1
 
     """
 
@@ -94,6 +95,8 @@ def dims(names: str) -> tuple[Dim, ...]:
     M * N + 1
 
     """
+    if not isinstance(names, str):  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise definition_error(f'tl.dims takes names, as in tl.dims("M N"), not {names!r}')
     words = names.replace(",", " ").split()
     if len(set(words)) != len(words):
         raise definition_error(f"a dim is named twice in {names!r}")

@@ -55,7 +55,7 @@ class Environment:
     scalars: Mapping[Scalar, Array] = field(default_factory=dict[Scalar, Any])
     placeholders: Mapping[Placeholder, Array] = field(default_factory=dict[Placeholder, Any])
     mask: Array = True
-    memo: dict[int, Array] = field(default_factory=dict[int, Any])
+    memo: dict[int, tuple[Expr, Array]] = field(default_factory=dict[int, tuple[Expr, Any]])
 
     def under(self, condition: Array) -> Environment:
         """Return the environment of a branch."""
@@ -68,9 +68,9 @@ def evaluate_expr(expr: Expr, env: Environment) -> Array:
     """Return the value of ``expr`` at every point of ``env``, in its evaluation dtype."""
     known = env.memo.get(id(expr))
     if known is None:
-        known = _evaluate(expr, env)
+        known = (expr, _evaluate(expr, env))  # the expression is kept: its id is not used again
         env.memo[id(expr)] = known
-    return known
+    return known[1]
 
 
 def _evaluate(expr: Expr, env: Environment) -> Array:

@@ -10,6 +10,7 @@ operator, one from inside another operator ``softmax/e``, a hoisted reduction ``
 from __future__ import annotations
 
 from collections.abc import Sequence
+from types import GeneratorType
 from typing import cast
 
 from tensorlang.dtypes import evaluation_dtype
@@ -17,11 +18,14 @@ from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Axis, Stage, Tensor
 from tensorlang.ir.expr import Load, loads_of
 from tensorlang.ir.specialize import Replacement, rebuild_stages
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import add_map
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace
-from tensorlang.lang.values import Expression, Value, as_value, convert
+from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation
 
 
@@ -47,11 +51,10 @@ def _outputs(trace: Trace, returned: object, location: SourceLocation) -> tuple[
     outputs: list[Tensor] = []
     for part in parts:
         if not isinstance(part, Expression | int | float):
-            raise definition_error(
-                f"{trace.name} returns {type(part).__name__}; return a tensor, or a tuple of "
-                "tensors",
-                location,
-            )
+            kind, cure = type(part).__name__, "return a tensor, or a tuple of tensors"
+            if isinstance(part, GeneratorType):
+                kind, cure = "a comprehension", "write return tl.tensor(... for i in N)"
+            raise definition_error(f"{trace.name} returns {kind}; {cure}", location)
         outputs.append(_output(trace, part, outputs, location))
     return tuple(outputs)
 

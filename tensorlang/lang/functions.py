@@ -13,23 +13,21 @@ from tensorlang.dtypes import DType, Element, bool_, evaluation_dtype, i64, is_f
 from tensorlang.ir.affine import ZERO, Affine, Var, affine
 from tensorlang.ir.definition import Axis
 from tensorlang.ir.expr import Bitcast, Call, Cast, Const, Expr, IndexValue, Select
-from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.stages import add_map
-from tensorlang.lang.tensor import TensorHandle
-from tensorlang.lang.trace import current
-from tensorlang.lang.values import (
-    Value,
-    adapt,
+from tensorlang.lang.application import (
     apply,
     as_operand,
     as_value,
     common_type,
-    convert,
     index_form,
     is_index_like,
     power,
-    strengthen,
 )
+from tensorlang.lang.conversion import adapt, convert, strengthen
+from tensorlang.lang.mistakes import definition_error
+from tensorlang.lang.stages import add_map
+from tensorlang.lang.tensor import TensorHandle
+from tensorlang.lang.trace import current
+from tensorlang.lang.values import Value
 from tensorlang.source import user_location
 
 inf = float("inf")

@@ -17,12 +17,13 @@ from tensorlang.ir.definition import Condition, Definition, Scalar, Tensor
 from tensorlang.ir.expr import Expr, expr_variables
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.specialize import Replacement, extents_of, rebuild_stages, replace_in_index
+from tensorlang.lang.application import as_operand, index_form, is_index_like
+from tensorlang.lang.arguments import arguments_by_name
 from tensorlang.lang.binding import solvable_for
+from tensorlang.lang.conversion import adapt
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.lang.parameters import arguments_by_name
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace, current
-from tensorlang.lang.values import adapt, as_operand, index_form, is_index_like
 from tensorlang.source import user_location
 
 if TYPE_CHECKING:
@@ -84,8 +85,9 @@ def _tensor_arguments(
 
 def _as_tensor(value: object, operator: str, name: str, trace: Trace) -> TensorHandle:
     """Return a number without axes (the result of a reduction) as a tensor without axes."""
+    from tensorlang.lang.application import as_value
+    from tensorlang.lang.expression import Expression
     from tensorlang.lang.stages import add_map
-    from tensorlang.lang.values import Expression, as_value
 
     if not isinstance(value, Expression | int | float):
         raise definition_error(

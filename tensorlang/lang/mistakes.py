@@ -13,8 +13,11 @@ from types import FrameType
 from tensorlang.errors import DefinitionError
 from tensorlang.source import UNKNOWN, SourceLocation, location_of, user_frame, user_location
 
-_BUILTINS = ("sum", "max", "min", "any", "all", "sorted", "list", "tuple", "set", "dict")
+_BUILTINS = (
+    "sum", "max", "min", "any", "all", "sorted", "list", "tuple", "set", "dict", "range",
+)  # fmt: skip
 _WITH_TWIN = ("sum", "max", "min", "any", "all")
+_OF_TWO = {"max": "maximum", "min": "minimum"}
 
 
 def definition_error(message: str, location: SourceLocation | None = None) -> DefinitionError:
@@ -33,6 +36,22 @@ def no_truth_value() -> DefinitionError:
         f"{used}, but an expression stands for every element at once and has no truth value; "
         f"{instead}",
         None if frame is None else location_of(frame),
+    )
+
+
+def no_integer(what: str) -> DefinitionError:
+    """Return the error of ``range(N)``, of ``[1, 2][i]`` and the like."""
+    frame = user_frame(2)
+    if frame is not None and builtin_at(frame) == "range":
+        return definition_error(
+            f"the builtin range needs the value of {what}, which is not known while the operator "
+            f"is traced; write `for i in {what}`, or tl.range",
+            location_of(frame),
+        )
+    return definition_error(
+        f"{what} is used where Python needs an integer (range, a list index, a slice), but its "
+        "value is not known while the operator is traced; for a loop write tl.range, for an "
+        "element index a tensor parameter"
     )
 
 
@@ -55,6 +74,11 @@ def _describe_truth_test(frame: FrameType | None) -> tuple[str, str]:
         return f"`{word}` (or a chained comparison) is applied to an expression", _BITWISE
     if name.startswith(("CALL", "PRECALL")):
         builtin = builtin_at(frame)
+        if builtin in _OF_TWO:
+            return (
+                f"the builtin {builtin} is applied to an expression",
+                f"write tl.{_OF_TWO[builtin]}(a, b), or tl.{builtin}(x[i] for i in N)",
+            )
         if builtin in _WITH_TWIN:
             return f"the builtin {builtin} is applied to an expression", f"write tl.{builtin}"
         return general

@@ -7,6 +7,7 @@ Output: a ``ReductionValue``; it becomes the stage of ``tl.tensor`` if it is the
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -22,10 +23,12 @@ from tensorlang.dtypes import (
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Axis, Combiner, Tensor
 from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeholder, Select
+from tensorlang.lang.application import as_value
+from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
-from tensorlang.lang.values import Value, adapt, as_value, convert, strengthen
+from tensorlang.lang.values import Value
 from tensorlang.source import user_location
 
 
@@ -238,6 +241,11 @@ def make_combiner(
         for side in (left, right)
     ]
     single = len(values) == 1
+    if combine in _BUILTIN_COMBINERS:
+        name = _BUILTIN_COMBINERS[combine]
+        raise definition_error(
+            f"the builtin {combine.__name__} cannot combine states; write {name}"
+        )
     returned = combine(*[state[0] if single else state for state in states])
     result = _components(returned, values, "combine returns")
     initial = _components(identity, values, "identity has")
@@ -247,6 +255,13 @@ def make_combiner(
         if not isinstance(start, Const | Cast):
             raise definition_error(f"the identity of a reduction must be a number, not {start}")
     return Combiner("custom", left, right, exprs, starts, ordered)
+
+
+_BUILTIN_COMBINERS: dict[object, str] = {
+    builtins.max: "tl.maximum",
+    builtins.min: "tl.minimum",
+    builtins.sum: "lambda a, b: a + b",
+}
 
 
 def _each(values: tuple[Value, ...]) -> list[tuple[int, Value]]:

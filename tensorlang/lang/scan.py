@@ -18,17 +18,19 @@ from tensorlang.ir.definition import Axis, Combiner, Stage, Tensor
 from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Placeholder, Select
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 from tensorlang.lang.bounds import Domain, check_loads
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.read_reduction import make_combiner, read, state_values
 from tensorlang.lang.stages import add_checked_conditions, check_variables, state_dtype
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace
-from tensorlang.lang.values import convert
+from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation, user_location
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class ScanValue:
+class ScanValue(Expression):
     """A scan that ``tl.tensor`` has not made a stage of yet."""
 
     axis: Axis
@@ -37,6 +39,13 @@ class ScanValue:
     combiner: Combiner
     exclusive: bool
     reverse: bool
+
+    def as_value(self) -> Value:
+        """Refuse: a scan is a tensor along its axis, and no number."""
+        raise definition_error(
+            "tl.scan is part of an expression; it must be the whole body of tl.tensor: make it a "
+            "tensor first, and index that"
+        )
 
 
 def scan(

@@ -17,10 +17,11 @@ from tensorlang.ir.definition import Axis, Combiner, Condition, Stage, Tensor
 from tensorlang.ir.expr import Expr, Load, expr_variables
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.lang.bounds import Domain, check_loads
+from tensorlang.lang.conversion import strengthen
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace, TracedAxis
-from tensorlang.lang.values import Value, strengthen
+from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation
 
 

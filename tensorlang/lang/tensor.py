@@ -13,10 +13,13 @@ from tensorlang.dtypes import DType, bool_, evaluation_dtype, is_float
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import Load, index_from_value
+from tensorlang.lang.application import as_operand
 from tensorlang.lang.axes import IndexTuple, Shape
+from tensorlang.lang.conversion import convert
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.trace import Trace, active
-from tensorlang.lang.values import BOOLS, INTEGERS, Expression, Index, Value, as_operand, convert
+from tensorlang.lang.values import BOOLS, INTEGERS, Index, Value
 from tensorlang.source import user_location
 
 
@@ -68,7 +71,7 @@ class TensorHandle(Expression):
             raise definition_error(
                 f"{self} has {_count(self.ndim, 'axis', 'axes')}, but "
                 f"{_count(len(parts), 'index is', 'indices are')} given: "
-                f"{self}[{', '.join(map(str, parts))}]"
+                f"{self}[{', '.join(map(str, parts))}]; write {_indexed(str(self), self.ndim)}"
             )
         return tuple([self._index(part, axis) for axis, part in enumerate(parts)])
 
@@ -94,7 +97,8 @@ class TensorHandle(Expression):
             kind = value.dtype.name if isinstance(value, Value) else type(part).__name__
             raise definition_error(
                 f"index {axis} of {self} must be an integer, not {kind}; "
-                "cast it if it counts elements: tl.cast(x, tl.i64)"
+                "// divides integers, and tl.cast(x, tl.i64) makes one of a value that counts "
+                "elements"
             )
         return index_from_value(value.expr)
 
@@ -107,6 +111,23 @@ class TensorHandle(Expression):
             )
         return self._load(())
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise definition_error(
+            f"an element of {self} is assigned to, but each element has one value: make another "
+            "tensor, with tl.where for the elements that differ"
+        )
+
+    def __len__(self) -> int:
+        raise definition_error(
+            f"len({self}) is not known while the operator is traced; write {self}.shape[0]"
+        )
+
+    def __matmul__(self, other: object) -> Any:
+        raise definition_error(
+            f"{self} @ {other} has no meaning here; write the sum that it stands for: "
+            "tl.tensor(tl.sum(a[i, k] * b[k, j] for k in K) for i in M for j in N)"
+        )
+
     def __iter__(self) -> Iterator[Any]:
         raise definition_error(
             f"{self} is iterated; loop over a size and index: {self}[i] for i in {self}.shape[0]"
@@ -115,6 +136,12 @@ class TensorHandle(Expression):
     def __repr__(self) -> str:
         self.trace.note_locals()
         return self.trace.name_of(self.tensor)
+
+
+def _indexed(name: str, ndim: int) -> str:
+    """Return how a tensor of this rank is indexed: ``x[i, j]``; one without axes is ``x``."""
+    letters = list("ijklmn")[:ndim] if ndim <= 6 else [f"i{axis}" for axis in range(ndim)]
+    return f"{name}[{', '.join(letters)}]" if letters else f"{name} without an index"
 
 
 def _count(number: int, one: str, many: str) -> str:

@@ -21,6 +21,7 @@ from tensorlang.ir.affine import Affine, Var, variables_of
 from tensorlang.ir.definition import Axis, Condition, Scalar, Stage, Tensor
 from tensorlang.ir.expr import Load
 from tensorlang.lang.dims import DimVar
+from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error, python_iteration
 from tensorlang.lang.values import Index
 from tensorlang.source import SourceLocation, location_of
@@ -90,7 +91,7 @@ class Trace:
         if not isinstance(generator, GeneratorType):
             raise definition_error(
                 f"{reader} takes a comprehension, as in {reader}(X[i] for i in N), "
-                f"not {type(generator).__name__}"
+                f"not {_described(generator)}"
             )
         running = cast("GeneratorType[Any, None, None]", generator)
         scope = Scope(reader, running.gi_frame, running.gi_code)
@@ -264,3 +265,8 @@ def pop() -> None:
 def python_loop(extent: Affine, frame: FrameType | None) -> Exception:
     """Return the error of a Python loop or builtin that iterates a size."""
     return python_iteration(f"the size {extent}", frame)
+
+
+def _described(value: object) -> str:
+    """Return what was given instead of a comprehension: an expression as it is written."""
+    return str(value) if isinstance(value, Expression) else type(value).__name__

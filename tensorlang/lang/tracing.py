@@ -17,13 +17,14 @@ from tensorlang.ir.affine import Affine, Var, variables_of
 from tensorlang.ir.definition import Attribute, Definition, Scalar, Tensor
 from tensorlang.ir.expr import ScalarRef
 from tensorlang.lang.binding import solvable_for
+from tensorlang.lang.conversion import convert
 from tensorlang.lang.dims import Dim
 from tensorlang.lang.finish import finish
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import Parameter, as_dtype
 from tensorlang.lang.tensor import TensorHandle
 from tensorlang.lang.trace import Trace, pop, push
-from tensorlang.lang.values import Value, convert
+from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation
 
 Specialization = Mapping[str, Any]

@@ -1,1 +1,1 @@
-"""Lowering: an ordered, named tuple of passes from the scheduled program to flat loops."""
+"""Lowering: an ordered, named list of passes from the scheduled program to flat loops."""

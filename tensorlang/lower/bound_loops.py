@@ -8,18 +8,23 @@ Input::                                             Output::
 
 Only serial and parallel loops: a vectorized or unrolled one keeps its constant extent. An iteration
 is left out only if no instance in it would run, so the result runs the same instances in the same
-order. A bound may be negative, which is a loop that never runs.
+order. A guard that fails in the first iterations (``k >= i``) moves the loop's start. A bound may
+be negative, which is a loop that never runs.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
-from tensorlang.ir.affine import ZERO, Affine, Var, linear_coefficient, minimum, substitute
+from tensorlang.ir.affine import ZERO, Affine, Var, linear_coefficient, maximum, minimum, substitute
 from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
-from tensorlang.ir.walk import children_of, computes_of, map_children, rewrite
+from tensorlang.ir.walk import children_of, computes_of, map_children, rewrite, substitute_in_stmt
 from tensorlang.lower.extremes import greatest
-from tensorlang.lower.private import zero_filled_guards
+from tensorlang.lower.run_private_tails import zero_filled_guards
+
+_Kept: TypeAlias = frozenset[tuple[int, Affine]]
+"""Guards, with the id of their stage, that must stay."""
 
 
 def bound_loops(program: Program) -> Program:
@@ -31,16 +36,44 @@ def bound_loops(program: Program) -> Program:
     return replace(program, body=_visit(program.body, zero_filled_guards(program)))
 
 
-def _visit(stmt: Stmt, kept: frozenset[tuple[int, Affine]]) -> Stmt:
+def _visit(stmt: Stmt, kept: _Kept) -> Stmt:
     if isinstance(stmt, For) and stmt.kind in ("serial", "parallel") and stmt.tail != "guard":
         stmt = _bound(stmt, kept)
     return map_children(stmt, lambda child: _visit(child, kept))
 
 
-def _bound(loop: For, kept: frozenset[tuple[int, Affine]]) -> For:
+def _bound(loop: For, kept: _Kept) -> For:
+    loop = _end_early(loop, kept)
+    return _start_late(loop, kept)
+
+
+def _end_early(loop: For, kept: _Kept) -> For:
+    """Leave out the last iterations, in which every instance fails a guard."""
+    limits = _shared_limits(loop, kept, -1)
+    if not limits:
+        return loop
+    counts = [_first(limit, loop.variable) // -_slope(limit, loop.variable) + 1 for limit in limits]
+    extent = minimum(loop.extent, *counts)
+    return replace(loop, extent=extent, body=_without(loop.body, limits))
+
+
+def _start_late(loop: For, kept: _Kept) -> For:
+    """Leave out the first iterations, in which every instance fails a guard."""
+    limits = _shared_limits(loop, kept, 1)
+    if not limits:
+        return loop
+    starts = [-(_first(limit, loop.variable) // _slope(limit, loop.variable)) for limit in limits]
+    start = maximum(0, *starts)
+    body = _without(loop.body, limits)
+    body = substitute_in_stmt(body, {loop.variable: loop.variable + start})
+    return replace(loop, extent=loop.extent - start, body=body)
+
+
+def _shared_limits(loop: For, kept: _Kept, sign: int) -> tuple[Affine, ...]:
+    """Return forms that move with the loop as ``sign`` says and that every instance needs >= 0."""
     computes = computes_of(loop.body)
     if not any(compute.guard for compute in computes):
-        return loop
+        return ()
     inner = _ranges(loop.body)
     shared: dict[Affine, None] | None = None
     for compute in computes:
@@ -48,19 +81,31 @@ def _bound(loop: For, kept: frozenset[tuple[int, Affine]]) -> For:
             limit: None
             for form in compute.guard
             if (id(compute.stage), form) not in kept
-            and (limit := _limit(form, loop.variable, inner)) is not None
+            and (limit := greatest(form, inner)) is not None
+            and _slope(limit, loop.variable) * sign > 0
         }
         shared = limits if shared is None else {form: None for form in shared if form in limits}
-    if not shared:
-        return loop
-    extent = minimum(loop.extent, *[_trip_count(limit, loop.variable) for limit in shared])
+    return tuple(shared or ())
+
+
+def _slope(limit: Affine, variable: Var) -> int:
+    """Return how much ``limit`` moves in a step of the loop; 0 where that is not known."""
+    return linear_coefficient(limit, variable) or 0
+
+
+def _first(limit: Affine, variable: Var) -> Affine:
+    return substitute(limit, {variable: ZERO})
+
+
+def _without(stmt: Stmt, forms: tuple[Affine, ...]) -> Stmt:
+    """Return ``stmt`` without the guards that are among ``forms``."""
 
     def strip(node: Stmt) -> Stmt:
-        if not isinstance(node, Compute) or not any(form in shared for form in node.guard):
+        if not isinstance(node, Compute) or not any(form in forms for form in node.guard):
             return node
-        return replace(node, guard=tuple([form for form in node.guard if form not in shared]))
+        return replace(node, guard=tuple([form for form in node.guard if form not in forms]))
 
-    return replace(loop, extent=extent, body=rewrite(loop.body, strip))
+    return rewrite(stmt, strip)
 
 
 def _ranges(stmt: Stmt) -> dict[Var, Affine]:
@@ -75,19 +120,3 @@ def _ranges(stmt: Stmt) -> dict[Var, Affine]:
             ranges.update(zip(node.variables, node.extents, strict=True))
         stack.extend(children_of(node))
     return ranges
-
-
-def _limit(form: Affine, variable: Var, inner: dict[Var, Affine]) -> Affine | None:
-    """Return the greatest value of ``form`` over the inner loops, if it falls with ``variable``."""
-    limit = greatest(form, inner)
-    if limit is None:
-        return None
-    coefficient = linear_coefficient(limit, variable)
-    return limit if coefficient is not None and coefficient < 0 else None
-
-
-def _trip_count(limit: Affine, variable: Var) -> Affine:
-    """Return how many values of ``variable`` from 0 on keep ``limit`` >= 0."""
-    coefficient = linear_coefficient(limit, variable)
-    assert coefficient is not None
-    return substitute(limit, {variable: ZERO}) // -coefficient + 1

@@ -3,7 +3,7 @@
 Input:  ``N - 1 - 16 * j.o - j.i`` with ``j.i < 16``       Output: least ``N - 16 - 16 * j.o``
 
 Exact where the form is linear in each loop, so that what is left is the form at one iteration, the
-one that decides; an interval bound otherwise.
+one that decides; an interval bound otherwise; None for what depends on data.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Literal
 
 from tensorlang.ir.affine import ZERO, Affine, linear_coefficient, substitute, variables_of
 from tensorlang.ir.interval import Extents, bounds
+from tensorlang.lower.data import depends_on_data
 
 
 def least(form: Affine, extents: Extents) -> Affine | None:
@@ -25,9 +26,11 @@ def greatest(form: Affine, extents: Extents) -> Affine | None:
 
 
 def _extreme(form: Affine, extents: Extents, sign: Literal[-1, 1]) -> Affine | None:
+    if depends_on_data(form):
+        return None
     result = form
     while moving := [variable for variable in variables_of(result) if variable in extents]:
-        variable = moving[0]
+        variable = max(moving, key=lambda var: var.serial)  # any order will do, if it is fixed
         coefficient = linear_coefficient(result, variable)
         if coefficient is None:
             interval = bounds(result, extents)

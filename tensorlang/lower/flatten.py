@@ -57,9 +57,10 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import Alloc, Compute, For, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Program, Seq, Stmt
 from tensorlang.ir.walk import map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
+from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.storage import has_padding
 
 
@@ -107,7 +108,7 @@ class _Flattener:
             case Compute():
                 store = self.compute(stmt)
                 return If(stmt.guard, store) if stmt.guard else store
-            case For() | Seq() | If():
+            case For() | Seq() | If() | Barrier():
                 return map_children(stmt, self.stmt)
             case _:
                 raise TypeError(f"{type(stmt).__name__} is not a statement of a scheduled program")
@@ -128,7 +129,9 @@ class _Flattener:
             self.used.discard(tensor)
         if not is_used:
             return body
-        return Allocate(home.buffer, body, zeroed=has_padding(alloc))
+        # Shared memory begins undefined: places that no element has are read by nobody there.
+        zeroed = has_padding(alloc) and alloc.scope != "shared"
+        return Allocate(home.buffer, body, zeroed=zeroed)
 
     def compute(self, compute: Compute) -> Store:
         stage = compute.stage
@@ -235,7 +238,7 @@ class _Instance:
         checks: list[BoundsCheck] = []
         if self.flattener.check_bounds:
             for axis, index in enumerate(indices):
-                if _depends_on_data(index):
+                if depends_on_data(index):
                     location = str(self.compute.stage.location)
                     site = self.flattener.site(CheckSite(load.tensor.name, axis, location))
                     checks.append(BoundsCheck(index, load.tensor.shape[axis], site))
@@ -243,7 +246,7 @@ class _Instance:
 
     def index(self, index: Affine) -> Affine:
         index = substitute(index, self.mapping)
-        return map_atoms(index, self.atom) if _depends_on_data(index) else index
+        return map_atoms(index, self.atom) if depends_on_data(index) else index
 
     def atom(self, atom: Atom) -> AffineLike:
         """Translate the values inside an atom of an index expression."""
@@ -264,26 +267,6 @@ class _Instance:
                 return minimum(*[map_atoms(operand, self.atom) for operand in atom.operands])
             case Var():
                 return atom
-
-
-def _depends_on_data(index: Affine) -> bool:
-    return any(_holds_value(atom) for atom, _ in index.terms)
-
-
-def _holds_value(atom: Atom) -> bool:
-    match atom:
-        case ValueAtom():
-            return True
-        case FloorDiv():
-            return _depends_on_data(atom.operand)
-        case SymbolicDiv():
-            return _depends_on_data(atom.operand) or _depends_on_data(atom.divisor)
-        case Product():
-            return any(map(_holds_value, atom.factors))
-        case Min():
-            return any(map(_depends_on_data, atom.operands))
-        case Var():
-            return False
 
 
 def _cast(expr: Expr, dtype: DType) -> Expr:

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from tensorlang.ir.affine import ZERO
 from tensorlang.ir.lowered import Allocate, LoweredProgram, Store
-from tensorlang.ir.program import EMPTY, For, If, Seq, Stmt
+from tensorlang.ir.program import BLOCK_AXES, EMPTY, THREAD_AXES, Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import sequence, substitute_in_stmt
 from tensorlang.lower.known import Known, facts_of
 from tensorlang.lower.simplify_guards import undecided
@@ -36,14 +36,15 @@ def _visit(stmt: Stmt, known: Known) -> Stmt:
         case Allocate():
             body = _visit(stmt.body, known)
             return EMPTY if _is_empty(body) else replace(stmt, body=body)
-        case Store():
+        case Store() | Barrier():
             return stmt
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
 
 
 def _visit_loop(loop: For, known: Known) -> Stmt:
-    if loop.extent.is_constant and loop.extent.constant <= 1:
+    is_bound = loop.kind in (*BLOCK_AXES, *THREAD_AXES)
+    if loop.extent.is_constant and loop.extent.constant <= (0 if is_bound else 1):
         if loop.extent.constant < 1:
             return EMPTY
         return _visit(substitute_in_stmt(loop.body, {loop.variable: ZERO}), known)

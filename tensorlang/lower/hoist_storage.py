@@ -6,8 +6,8 @@ Input::                             Output::
         B.copy = global f32[16 * K]     for j.o in ...:
         ...                                 ...
 
-Storage in registers stays: it costs nothing. So does storage inside a parallel loop, where each
-iteration needs its own, and storage that must be zero to begin with.
+Storage in registers stays: it costs nothing. So does storage inside a parallel or bound loop, where
+each iteration needs its own, and storage that must be zero to begin with.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from dataclasses import replace
 
 from tensorlang.ir.affine import depends_on
 from tensorlang.ir.lowered import Allocate, Buffer, LoweredProgram
-from tensorlang.ir.program import For, Seq, Stmt
+from tensorlang.ir.program import BLOCK_AXES, THREAD_AXES, For, Seq, Stmt
 from tensorlang.ir.walk import map_children, sequence
+
+_CONCURRENT = ("parallel", *BLOCK_AXES, *THREAD_AXES)
 
 
 def hoist_storage(program: LoweredProgram) -> LoweredProgram:
@@ -41,7 +43,7 @@ def _visit(stmt: Stmt) -> tuple[Stmt, list[Buffer]]:
             fixed = [
                 buffer
                 for buffer in buffers
-                if stmt.kind == "parallel" or depends_on(buffer.size, {stmt.variable})
+                if stmt.kind in _CONCURRENT or depends_on(buffer.size, {stmt.variable})
             ]
             outer = [buffer for buffer in buffers if buffer not in fixed]
             return replace(stmt, body=_allocated(body, fixed)), outer

@@ -7,7 +7,7 @@ Input::                                       Output::
 
 The canonical sums cancel: the address ``N * i + j`` becomes ``f``. A serial loop that is not split
 becomes the nest that it stands for, which has no divisions. A run of a fused loop has a last piece
-that may be shorter: a bound of a serial run, a guard of a vectorized or unrolled one.
+that may be shorter: a bound of a serial run, a guard of a vectorized, unrolled or bound one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensorlang.ir.affine import ONE, Affine, Var, affine, minimum
-from tensorlang.ir.program import EMPTY, Compute, For, Fused, If, Program, Stmt
+from tensorlang.ir.program import EMPTY, THREAD_AXES, Compute, For, Fused, If, Program, Stmt
 from tensorlang.ir.walk import map_children, rewrite, substitute_in_stmt
 
 
@@ -54,6 +54,11 @@ def _lower_run(loop: Fused) -> Stmt:
     body = substitute_in_stmt(loop.body, _values_at(position, loop))
     left = _count(loop) - affine(run.chunk) * run.size
     whole = affine(run.size)
+    if loop.kind in THREAD_AXES:
+        count = _count(loop)
+        even = count.is_constant and count.constant % run.size == 0
+        body = body if even else _guarded(body, left - 1 - run.offset)
+        return For(run.offset, whole, loop.kind, body, loop.tail, loop.hints)
     if loop.kind not in ("vectorized", "unrolled"):
         extent = minimum(whole, left)
         return For(run.offset, extent, loop.kind, body, loop.tail, loop.hints)

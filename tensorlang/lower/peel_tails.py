@@ -50,23 +50,23 @@ def _visit(stmt: Stmt, known: Known) -> Stmt:
 def _peeled(loop: For, known: Known) -> Stmt:
     """Split ``loop`` if guards of peeled loops inside it hold for its first iterations."""
     inner = _loops_below(loop.body)
-    ranges = {variable: extent for node in inner for variable, extent in _ranges_of(node)}
     peeled = {node.variable for node in inner if isinstance(node, For) and node.tail == "peel"}
     if not peeled:
         return loop
+    ranges = {variable: extent for node in inner for variable, extent in _ranges_of(node)}
     limits: dict[Affine, Affine] = {}
-    for compute in _computes_below(loop.body):
-        for form in compute.guard:
-            lowest = least(form, ranges)
-            if lowest is None or variables_of(form).isdisjoint(peeled):
-                continue
-            coefficient = linear_coefficient(lowest, loop.variable)
-            if coefficient is not None and coefficient < 0:
-                limits[form] = _full_tiles(lowest, loop.variable, coefficient)
+    guards = [form for compute in _computes_below(loop.body) for form in compute.guard]
+    for form in dict.fromkeys(guards):
+        lowest = None if variables_of(form).isdisjoint(peeled) else least(form, ranges)
+        coefficient = None if lowest is None else linear_coefficient(lowest, loop.variable)
+        if lowest is not None and coefficient is not None and coefficient < 0:
+            limits[form] = _full_tiles(lowest, loop.variable, coefficient)
     if not limits:
         return loop
     main = _clipped(minimum(*limits.values()), loop.extent, known)
-    shifted = substitute_in_stmt(loop.body, {loop.variable: loop.variable + main})
+    done = peeled & {variable for form in limits for variable in variables_of(form)}
+    body = _without_tails(loop.body, done)
+    shifted = substitute_in_stmt(body, {loop.variable: loop.variable + main})
     rest = refreshed(replace(loop, extent=loop.extent - main, body=shifted))
 
     def strip(node: Stmt) -> Stmt:
@@ -74,7 +74,18 @@ def _peeled(loop: For, known: Known) -> Stmt:
             return node
         return replace(node, guard=tuple([form for form in node.guard if form not in limits]))
 
-    return sequence(replace(loop, extent=main, body=rewrite(loop.body, strip)), rest)
+    return sequence(replace(loop, extent=main, body=rewrite(body, strip)), rest)
+
+
+def _without_tails(stmt: Stmt, variables: set[Var]) -> Stmt:
+    """Return ``stmt`` with the tails of these loops done, lest a loop further out peel them too."""
+
+    def visit(node: Stmt) -> Stmt:
+        if isinstance(node, For) and node.variable in variables:
+            return replace(node, tail="auto")
+        return node
+
+    return rewrite(stmt, visit)
 
 
 def _full_tiles(lowest: Affine, variable: Var, coefficient: int) -> Affine:

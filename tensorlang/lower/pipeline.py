@@ -22,10 +22,11 @@ from tensorlang.lower.flatten import flatten
 from tensorlang.lower.fold import fold
 from tensorlang.lower.hoist_storage import hoist_storage
 from tensorlang.lower.lower_fused import lower_fused
+from tensorlang.lower.match_vector_widths import match_vector_widths
 from tensorlang.lower.merge_parallel import merge_parallel
 from tensorlang.lower.peel_tails import peel_tails
 from tensorlang.lower.place_conditions import place_conditions
-from tensorlang.lower.private import run_private_tails
+from tensorlang.lower.run_private_tails import run_private_tails
 from tensorlang.lower.simplify_guards import simplify_guards
 from tensorlang.lower.simplify_indices import simplify_indices
 from tensorlang.lower.sink_vectors import sink_vectors
@@ -33,6 +34,7 @@ from tensorlang.lower.unroll import unroll
 from tensorlang.lower.unroll_registers import unroll_registers
 from tensorlang.lower.vectorize_copies import vectorize_copies
 from tensorlang.lower.version_tiles import version_tiles
+from tensorlang.schedule.place_barriers import place_barriers
 from tensorlang.schedule.place_inits import place_inits
 
 
@@ -54,7 +56,9 @@ class LoweredPass:
 
 SCHEDULED_PASSES: tuple[ScheduledPass, ...] = (
     ScheduledPass("place_inits", place_inits),
+    ScheduledPass("place_barriers", place_barriers),
     ScheduledPass("vectorize_copies", vectorize_copies),
+    ScheduledPass("match_vector_widths", match_vector_widths),
     ScheduledPass("unroll_registers", unroll_registers),
     ScheduledPass("merge_parallel", merge_parallel),
     ScheduledPass("simplify_guards", simplify_guards),

@@ -18,10 +18,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TypeAlias
 
-from tensorlang.ir.affine import Affine, ValueAtom, depends_on
+from tensorlang.ir.affine import Affine, depends_on
 from tensorlang.ir.lowered import Allocate, LoweredProgram, Store
 from tensorlang.ir.program import For, If, Seq, Stmt
 from tensorlang.ir.walk import map_children
+from tensorlang.lower.data import depends_on_data
 
 _Forms: TypeAlias = tuple[Affine, ...]
 
@@ -44,7 +45,7 @@ def _visit(stmt: Stmt) -> tuple[Stmt, _Forms | None]:
             then, shared = _visit(stmt.then)
             if shared is None:
                 return then, None
-            fixed = tuple([form for form in stmt.condition if _depends_on_data(form)])
+            fixed = tuple([form for form in stmt.condition if depends_on_data(form)])
             forms = tuple(dict.fromkeys((*stmt.condition, *shared)))
             return _under(fixed, then), tuple([form for form in forms if form not in fixed])
         case If():
@@ -86,7 +87,3 @@ def _visit_all(
 
 def _under(condition: _Forms, stmt: Stmt) -> Stmt:
     return If(condition, stmt) if condition else stmt
-
-
-def _depends_on_data(form: Affine) -> bool:
-    return any(isinstance(atom, ValueAtom) for atom, _ in form.terms)

@@ -5,16 +5,18 @@ Input::                         Output::
     unrolled for i in 2:            C[0] = A[0]
         C[i] = A[i]                 C[1] = A[1]
 
-Storage inside the loop is private to an iteration, so each copy gets a buffer of its own.
+Storage inside the loop is private to an iteration, so each copy gets a buffer of its own. Where a
+loop has been copied, here or by an earlier pass (versions of a tile), the copies get variables of
+their own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tensorlang.errors import CompileError
-from tensorlang.ir.affine import Affine, Var, affine, substitute
+from tensorlang.ir.affine import Affine, Var, affine, atom_variables, substitute
 from tensorlang.ir.expr import Expr, IndexValue
 from tensorlang.ir.lowered import (
     Allocate,
@@ -24,81 +26,150 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import For, If, Seq, Stmt
+from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import rewrite_expr, sequence
+from tensorlang.lower.replace_buffer import replace_buffers_in_index
 
 
 def unroll(program: LoweredProgram) -> LoweredProgram:
     """Return ``program`` without unrolled loops; CompileError if one has no constant extent."""
-    return replace(program, body=_visit(program.body, {}, {}))
+    return replace(program, body=_Unroller().visit(program.body, {}, {}))
 
 
-def _visit(stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]) -> Stmt:
-    """Return ``stmt`` with the unrolled loops around it at ``values``."""
-    match stmt:
-        case For(kind="unrolled"):
-            if not stmt.extent.is_constant:
-                raise CompileError(
-                    f"the loop {stmt.variable} cannot be unrolled: its extent {stmt.extent} is not "
-                    "known when compiling; split it by a constant and unroll the inner loop"
-                )
-            return sequence(
-                *[
-                    _visit(stmt.body, {**values, stmt.variable: affine(n)}, buffers)
+class _Unroller:
+    """Copies statements; knows the variables and buffers that the result has already."""
+
+    def __init__(self) -> None:
+        self.seen: set[Var | Buffer] = set()
+        self.at = _Substitution().apply
+
+    def visit(
+        self, stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Stmt:
+        """Return ``stmt`` with loops around it at ``values``, and buffers replaced."""
+        match stmt:
+            case For(kind="unrolled"):
+                if not stmt.extent.is_constant:
+                    raise CompileError(
+                        f"the loop {stmt.variable} cannot be unrolled: its extent {stmt.extent} is "
+                        "not known when compiling; split it by a constant and unroll the inner loop"
+                    )
+                copies = [
+                    self.visit(stmt.body, {**values, stmt.variable: affine(n)}, buffers)
                     for n in range(stmt.extent.constant)
                 ]
-            )
-        case For():
-            body = _visit(stmt.body, values, buffers)
-            extent = substitute(stmt.extent, values)
-            if body is stmt.body and extent is stmt.extent:
-                return stmt
-            return replace(stmt, extent=extent, body=body)
-        case Seq():
-            return sequence(*[_visit(child, values, buffers) for child in stmt.stmts])
-        case If():
-            condition = tuple([substitute(form, values) for form in stmt.condition])
-            then = _visit(stmt.then, values, buffers)
-            if stmt.otherwise is None:
-                return If(condition, then)
-            return If(condition, then, _visit(stmt.otherwise, values, buffers))
-        case Allocate():
-            if not values:
-                return replace(stmt, body=_visit(stmt.body, values, buffers))
-            buffer = replace(stmt.buffer, size=substitute(stmt.buffer.size, values))
-            body = _visit(stmt.body, values, {**buffers, stmt.buffer: buffer})
-            return replace(stmt, buffer=buffer, body=body)
-        case Store():
-            return _store_at(stmt, values, buffers) if values else stmt
-        case _:
-            raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
+                return sequence(*copies)
+            case For():
+                return self.visit_loop(stmt, values, buffers)
+            case Seq():
+                return sequence(*[self.visit(child, values, buffers) for child in stmt.stmts])
+            case If():
+                condition = tuple(
+                    [self.visit_index(form, values, buffers) for form in stmt.condition]
+                )
+                then = self.visit(stmt.then, values, buffers)
+                if stmt.otherwise is None:
+                    return If(condition, then)
+                return If(condition, then, self.visit(stmt.otherwise, values, buffers))
+            case Allocate():
+                return self.visit_storage(stmt, values, buffers)
+            case Barrier():
+                return Barrier()
+            case Store():
+                return self.visit_store(stmt, values, buffers) if values or buffers else stmt
+            case _:
+                raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
 
+    def visit_loop(
+        self, loop: For, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> For:
+        variable = loop.variable
+        if variable in self.seen:
+            variable = Var(variable.name)
+            values = {**values, loop.variable: affine(variable)}
+        self.seen.add(variable)
+        extent = substitute(loop.extent, values)
+        body = self.visit(loop.body, values, buffers)
+        return replace(loop, variable=variable, extent=extent, body=body)
 
-def _store_at(
-    store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
-) -> Store:
-    def visit(node: Expr) -> Expr:
-        match node:
-            case FlatLoad():
-                checks = tuple(
-                    [
-                        BoundsCheck(
-                            substitute(check.index, values),
-                            substitute(check.extent, values),
-                            check.site,
-                        )
+    def visit_storage(
+        self, stmt: Allocate, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Allocate:
+        buffer = stmt.buffer
+        size = substitute(buffer.size, values)
+        if buffer in self.seen or size != buffer.size:
+            buffer = replace(buffer, size=size)
+            buffers = {**buffers, stmt.buffer: buffer}
+        self.seen.add(buffer)
+        return Allocate(buffer, self.visit(stmt.body, values, buffers), stmt.zeroed)
+
+    def visit_store(
+        self, store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Store:
+
+        def at(index: Affine) -> Affine:
+            return self.visit_index(index, values, buffers)
+
+        def visit_expr(node: Expr) -> Expr:
+            match node:
+                case FlatLoad():
+                    checks = [
+                        BoundsCheck(at(check.index), at(check.extent), check.site)
                         for check in node.checks
                     ]
-                )
-                buffer = buffers.get(node.buffer, node.buffer)
-                return FlatLoad(buffer, substitute(node.offset, values), checks)
-            case IndexValue():
-                return IndexValue(substitute(node.index, values), node.dtype)
-            case _:
-                return node
+                    buffer = buffers.get(node.buffer, node.buffer)
+                    return FlatLoad(buffer, at(node.offset), tuple(checks))
+                case IndexValue():
+                    return IndexValue(at(node.index), node.dtype)
+                case _:
+                    return node
 
-    targets = [
-        (buffers.get(buffer, buffer), substitute(offset, values))
-        for buffer, offset in store.targets
-    ]
-    return Store(tuple(targets), tuple([rewrite_expr(value, visit) for value in store.values]))
+        targets = [(buffers.get(b, b), at(offset)) for b, offset in store.targets]
+        results = tuple([rewrite_expr(value, visit_expr) for value in store.values])
+        return Store(tuple(targets), results)
+
+    def visit_index(
+        self, index: Affine, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
+    ) -> Affine:
+        """Return an index at ``values``; what it takes from data may lie in a buffer replaced."""
+        index = self.at(index, values)
+        return replace_buffers_in_index(index, buffers) if buffers else index
+
+
+class _Substitution:
+    """Substitutes variables in forms that come up again and again with other values.
+
+    The terms that hold none of the variables are split off once: an address may have dozens.
+    """
+
+    def __init__(self) -> None:
+        self.parts: dict[int, _Parts] = {}
+
+    def apply(self, form: Affine, values: Mapping[Var, Affine]) -> Affine:
+        """Return ``form`` with variables replaced by ``values``."""
+        if not values or not form.terms:
+            return form
+        parts = self.parts.get(id(form))
+        if parts is None or parts.variables != frozenset(values):
+            parts = self.parts[id(form)] = _split(form, frozenset(values))
+        if not parts.moving.terms:
+            return form
+        return substitute(parts.moving, values) + parts.fixed
+
+
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """A form, kept alive so that its id stays its own, as a sum of what moves and what does not."""
+
+    form: Affine
+    variables: frozenset[Var]
+    moving: Affine
+    fixed: Affine
+
+
+def _split(form: Affine, variables: frozenset[Var]) -> _Parts:
+    moving = tuple(
+        [term for term in form.terms if not variables.isdisjoint(atom_variables(term[0]))]
+    )
+    fixed = tuple([term for term in form.terms if term not in moving])
+    return _Parts(form, variables, Affine(0, moving), Affine(form.constant, fixed))

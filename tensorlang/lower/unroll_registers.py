@@ -15,13 +15,14 @@ are left alone; their storage stays in memory.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
-from tensorlang.ir.affine import Affine, Var, substitute, variables_of
+from tensorlang.ir.affine import Var, variables_of
 from tensorlang.ir.definition import Tensor
-from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
-from tensorlang.ir.walk import children_of, map_children
+from tensorlang.ir.walk import children_of, loop_variables, map_children
+from tensorlang.lower.match_vector_widths import register_indices
 
 _MOST_COPIES = 64
 
@@ -29,16 +30,17 @@ _MOST_COPIES = 64
 def unroll_registers(program: Program) -> Program:
     """Return ``program`` with the loops over elements of "local" storage unrolled."""
     chosen: set[Var] = set()
-    _choose(program.body, frozenset(), (), chosen)
+    _choose(program.body, {}, (), chosen)
     return replace(program, body=_visit(program.body, chosen)) if chosen else program
 
 
 def _choose(
-    stmt: Stmt, registers: frozenset[Tensor], loops: tuple[For | Fused, ...], chosen: set[Var]
+    stmt: Stmt, registers: Mapping[Tensor, int], loops: tuple[For | Fused, ...], chosen: set[Var]
 ) -> None:
+    """Choose below ``stmt``; ``registers`` says how many loops stand around each storage."""
     match stmt:
         case Alloc(scope="local"):
-            registers = registers | {stmt.tensor}
+            registers = {**registers, stmt.tensor: len(loops)}
         case For() | Fused():
             loops = (*loops, stmt)
         case Compute():
@@ -51,14 +53,19 @@ def _choose(
 
 def _choose_around(
     compute: Compute,
-    registers: frozenset[Tensor],
+    registers: Mapping[Tensor, int],
     loops: tuple[For | Fused, ...],
     chosen: set[Var],
 ) -> None:
+    # Loops around the storage only move its box: the position inside does not depend on them.
+    moving = {
+        tensor: {v for loop in loops[depth:] for v in loop_variables(loop)}
+        for tensor, depth in registers.items()
+    }
     indexing = {
         variable
-        for index in _register_indices(compute, registers)
-        for variable in variables_of(index)
+        for tensor, index in register_indices(compute, frozenset(registers))
+        for variable in variables_of(index) & moving[tensor]
     }
     wanted: list[For] = []
     copies = 1
@@ -72,19 +79,6 @@ def _choose_around(
             wanted.append(loop)
     if copies <= _MOST_COPIES:
         chosen.update(loop.variable for loop in wanted)
-
-
-def _register_indices(compute: Compute, registers: frozenset[Tensor]) -> list[Affine]:
-    """Return the indices with which an instance accesses storage in registers."""
-    found: list[Affine] = []
-    if any(compute.redirect(tensor) in registers for tensor in compute.stage.tensors):
-        found.extend(compute.binding[: len(compute.stage.axes)])
-    if compute.part != "init":
-        mapping = dict(zip(compute.stage.variables, compute.binding, strict=False))
-        for load in loads_of(*compute.stage.values):
-            if compute.redirect(load.tensor) in registers:
-                found.extend(substitute(index, mapping) for index in load.indices)
-    return found
 
 
 def _visit(stmt: Stmt, chosen: set[Var]) -> Stmt:

@@ -72,28 +72,29 @@ def reads_of_values(values: tuple[Expr, ...]) -> tuple[StageRead, ...]:
     found: dict[Load, list[Branch]] = {}
     seen: set[tuple[int, Branch]] = set()
 
-    def visit(expr: Expr, branch: Branch) -> None:
+    waiting: list[tuple[Expr, Branch]] = [(value, ()) for value in reversed(values)]
+    while waiting:
+        expr, branch = waiting.pop()
         if (id(expr), branch) in seen:
-            return
+            continue
         seen.add((id(expr), branch))
         if isinstance(expr, Load):
             branches = found.setdefault(expr, [])
             if branch not in branches:
                 branches.append(branch)
+        inner: list[tuple[Expr, Branch]] = []
         if isinstance(expr, Load | IndexValue):
-            for index in expr.indices if isinstance(expr, Load) else (expr.index,):
-                for value in _values_in(index):
-                    visit(value, branch)
-        if isinstance(expr, Select):
-            visit(expr.condition, branch)
-            visit(expr.then, (*branch, (expr.condition, True)))
-            visit(expr.otherwise, (*branch, (expr.condition, False)))
-            return
-        for child in children(expr):
-            visit(child, branch)
-
-    for value in values:
-        visit(value, ())
+            indices = expr.indices if isinstance(expr, Load) else (expr.index,)
+            inner = [(value, branch) for index in indices for value in _values_in(index)]
+        elif isinstance(expr, Select):
+            inner = [
+                (expr.condition, branch),
+                (expr.then, (*branch, (expr.condition, True))),
+                (expr.otherwise, (*branch, (expr.condition, False))),
+            ]
+        else:
+            inner = [(child, branch) for child in children(expr)]
+        waiting.extend(reversed(inner))
     return tuple(
         StageRead(load, ((),) if () in branches else tuple(branches))
         for load, branches in found.items()

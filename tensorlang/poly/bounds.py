@@ -15,7 +15,6 @@ import islpy as isl
 
 from tensorlang.ir.affine import Affine, Var, affine, evaluate
 from tensorlang.ir.definition import Stage
-from tensorlang.ir.interval import is_nonnegative
 from tensorlang.poly.access import (
     Access,
     Accesses,
@@ -24,6 +23,7 @@ from tensorlang.poly.access import (
     is_affine,
     reads_of_stage,
 )
+from tensorlang.poly.division import is_nonnegative_with_divisions
 from tensorlang.poly.domain import Instance, Nest
 from tensorlang.poly.isl_text import NotProvedError, condition_text, fails_text, holds_text
 from tensorlang.poly.witness import (
@@ -181,7 +181,7 @@ def _value(form: Affine, values: dict[Var, int]) -> int | str:
 
 
 def _plain(form: Affine, extents: dict[Var, Affine], stage: Stage) -> bool:
-    if is_nonnegative(form, extents):
+    if is_nonnegative_with_divisions(form, extents):
         return True
     return any(
         (form - known).is_constant and (form - known).constant >= 0 for known in stage.predicate

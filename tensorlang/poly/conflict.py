@@ -138,7 +138,7 @@ def _ask(accesses: Accesses, scope: _Scope, one: Access, other: Access) -> Count
     second = _renamed(other, scope.depth, "b")
     parts = [nest.constraints(one.instance, first), nest.constraints(other.instance, second)]
     for access, names in ((one, first), (other, second)):
-        branch = _branch_text(accesses, access, names)
+        branch = branch_condition(accesses, access, names)
         if branch is not None:
             parts.append(branch)
     for left, right in zip(one.indices, other.indices, strict=True):
@@ -198,7 +198,8 @@ def _renamed(access: Access, depth: int, letter: str) -> Mapping[Var, str]:
     }
 
 
-def _branch_text(accesses: Accesses, access: Access, names: Mapping[Var, str]) -> str | None:
+def branch_condition(accesses: Accesses, access: Access, names: Mapping[Var, str]) -> str | None:
+    """Return where the branches lead to an access, over other names of its loops; None: always."""
     if not access.is_conditional:
         return None
     ways: list[str] = []

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import islpy as isl
 
@@ -21,14 +22,14 @@ from tensorlang.poly.access import Access, Accesses
 from tensorlang.poly.domain import Nest, Storage
 from tensorlang.poly.isl_text import NotProvedError
 
-_FEW_COPIES, _MOST_COPIES = 4, 10
-"""Chains of few copies in a row are followed step by step, longer ones by a closure, if isl has an
-exact one; else step by step up to the greater number."""
+_ROUNDS, _MOST_ROUNDS = 3, 9
+"""Chains of few copies are followed step by step, longer ones by isl's transitive closure where it
+is exact, else step by step up to the greater number."""
 
 _OUTPUT_TAG = "X"
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(eq=False)
 class Dependences:
     """The last writers of a program's reads, as relations from reads to writes.
 
@@ -44,50 +45,46 @@ class Dependences:
     unwritten_own: isl.UnionMap
     unwritten_copies: isl.UnionMap
 
+    @cached_property
+    def _copies_of_copies(self) -> isl.UnionMap:
+        """A copy -> each copy that its value came through before, however many there were."""
+        step = self.copies.intersect_range(self.copies.domain())
+        result = further = step
+        for _ in range(_ROUNDS):
+            further = further.apply_range(step)
+            if further.is_empty():
+                return result
+            result = result.union(further)
+        # Of fewer and plainer pieces, isl finds an exact closure more often.
+        closure, exact = step.detect_equalities().coalesce().transitive_closure()
+        if exact:
+            return closure
+        for _ in range(_MOST_ROUNDS - _ROUNDS):
+            further = further.apply_range(step)
+            if further.is_empty():
+                return result
+            result = result.union(further)
+        raise NotProvedError("a value passes through more copies than can be traced")
+
     def through_copies(self, relation: isl.UnionMap) -> isl.UnionMap:
         """Return ``relation`` with writes by copies replaced by what the copies read."""
-        if self.copies.is_empty():
-            return relation
         copied = self.copies.domain()
-        for count in range(_MOST_COPIES):
-            part = relation.intersect_range(copied)
-            if part.is_empty():
-                return relation
-            relation = relation.subtract_range(copied)
-            closure = self._closure() if count == _FEW_COPIES else None
-            if closure is not None:
-                return relation.union(part.apply_range(closure.subtract_range(copied)))
-            relation = relation.union(part.apply_range(self.copies))
-        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
-
-    def _closure(self) -> isl.UnionMap | None:
-        """Return what copies read, through any number of other copies; None if isl cannot tell.
-
-        An accumulator that is copied in and out around loops that may be empty passes its value on
-        from copy to copy, as often as the loops around it run.
-        """
-        # With fewer and plainer pieces, isl finds an exact closure more often.
-        closure, is_exact = self.copies.detect_equalities().coalesce().transitive_closure()
-        return closure if is_exact else None
+        part = relation.intersect_range(copied)
+        if part.is_empty():
+            return relation
+        part = part.union(part.apply_range(self._copies_of_copies))
+        made = part.apply_range(self.copies).subtract_range(copied)
+        return relation.subtract_range(copied).union(made)
 
     def reads_of_unwritten_copies(self) -> isl.UnionMap:
         """Return the reads that see, through copies, a cell that nobody has written."""
         lost = self.unwritten_copies.domain()
         relation = self.reads.union(self.own)
-        result = relation.intersect_range(lost)
-        if lost.is_empty():
-            return result
-        copied = self.copies.domain()
-        for count in range(_MOST_COPIES):
-            relation = relation.intersect_range(copied)
-            if relation.is_empty():
-                return result
-            closure = self._closure() if count == _FEW_COPIES else None
-            if closure is not None:
-                return result.union(relation.apply_range(closure).intersect_range(lost))
-            relation = relation.apply_range(self.copies)
-            result = result.union(relation.intersect_range(lost))
-        raise NotProvedError(f"a value passes through more than {_MOST_COPIES} copies")
+        if not lost.is_empty():
+            part = relation.intersect_range(self.copies.domain())
+            part = part.union(part.apply_range(self._copies_of_copies))
+            relation = relation.union(part.apply_range(self.copies))
+        return relation.intersect_range(lost)
 
 
 def find_dependences(accesses: Accesses) -> Dependences:

@@ -20,7 +20,10 @@ from tensorlang.ir.affine import Affine, Var, affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.program import (
+    BLOCK_AXES,
+    THREAD_AXES,
     Alloc,
+    Barrier,
     Compute,
     For,
     Fused,
@@ -32,6 +35,22 @@ from tensorlang.ir.program import (
 from tensorlang.poly.isl_text import NotProvedError, Parameters, form_text, holds_text
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The block or the thread along ``axis`` that runs an iteration; None where it is no form."""
+
+    axis: LoopKind
+    form: Affine | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossing:
+    """A barrier: the loops around it, its time, and what bounds its loops."""
+
+    loops: tuple[Loop, ...]
+    time: tuple[int | Var, ...]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Loop:
     """A loop over one variable, or over several in lexicographic order."""
@@ -40,6 +59,8 @@ class Loop:
     variables: tuple[Var, ...]
     extents: tuple[Affine, ...]
     kind: LoopKind
+    places: tuple[Place, ...] = ()
+    """For loops bound to a GPU's axes: which block or thread runs an iteration."""
 
     @property
     def is_concurrent(self) -> bool:
@@ -132,6 +153,7 @@ class Nest:
         for tensor in (*definition.inputs, *definition.outputs):
             if tensor not in self.outer:
                 self.outer[tensor] = self._outer_storage(tensor, tensor in definition.inputs)
+        self.barriers: list[Crossing] = []
         self.instances: list[Instance] = []
         for instance in self._visit(program.body, (), (0,), self.outer):
             self.instances.append(instance)
@@ -164,13 +186,17 @@ class Nest:
                     )
                 kind = piece.kind if stmt.kind in ("serial", "unrolled") else stmt.kind
                 handles = (stmt.variable, piece.handle)
-                loop = Loop(handles, piece.variables, piece.extents, kind)
+                places = _places_of_pieces(stmt, piece, run.size)
+                loop = Loop(handles, piece.variables, piece.extents, kind, places)
                 yield from self._enter(loop, piece.body, loops, time, storages)
             case For():
-                loop = Loop((stmt.variable,), (stmt.variable,), (stmt.extent,), stmt.kind)
+                places = _places(stmt.kind, affine(stmt.variable))
+                variables, extents = (stmt.variable,), (stmt.extent,)
+                loop = Loop(variables, variables, extents, stmt.kind, places)
                 yield from self._enter(loop, stmt.body, loops, time, storages)
             case Fused(run=None):
-                loop = Loop((stmt.handle,), stmt.variables, stmt.extents, stmt.kind)
+                places = _places(stmt.kind, _position(stmt))
+                loop = Loop((stmt.handle,), stmt.variables, stmt.extents, stmt.kind, places)
                 yield from self._enter(loop, stmt.body, loops, time, storages)
             case Fused():
                 raise NotProvedError(
@@ -190,6 +216,8 @@ class Nest:
                 self.storages.append(storage)
                 inside = {**storages, stmt.tensor: storage}
                 yield from self._visit(stmt.body, loops, time, inside)
+            case Barrier():
+                self.barriers.append(Crossing(loops, time))
             case Compute():
                 variables = tuple(variable for loop in loops for variable in loop.variables)
                 extents = {
@@ -278,6 +306,27 @@ class Nest:
     def end_text(self) -> str:
         """Return a time after every instance."""
         return f"[{', '.join(['1'] + ['0'] * (self.depth - 1))}]"
+
+
+def _places(kind: LoopKind, form: Affine | None) -> tuple[Place, ...]:
+    return (Place(kind, form),) if kind in (*BLOCK_AXES, *THREAD_AXES) else ()
+
+
+def _places_of_pieces(chunks: For, piece: Fused, size: int) -> tuple[Place, ...]:
+    position = _position(piece)
+    chunk = None if position is None else position // size
+    offset = None if position is None else position % size
+    return _places(chunks.kind, chunk) + _places(piece.kind, offset)
+
+
+def _position(loop: Fused) -> Affine | None:
+    """Return the position of an iteration of a fused loop, None if it is not affine."""
+    if not all(extent.is_constant for extent in loop.extents[1:]):
+        return None
+    position = affine(0)
+    for variable, extent in zip(loop.variables, loop.extents, strict=True):
+        position = position * extent + variable if extent.is_constant else affine(variable)
+    return position
 
 
 def _pieces(piece: Fused, size: int) -> Affine:

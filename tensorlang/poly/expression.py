@@ -77,48 +77,58 @@ def _rounded(value: Expr, tensor: Tensor) -> Expr:
 
 def is_same(left: Expr, right: Expr) -> bool:
     """Whether two expressions are built alike, bit for bit in their constants."""
-    return _is_same(left, right, set())
+    seen: set[tuple[int, int]] = set()
+    waiting = [(left, right)]
+    while waiting:
+        one, other = waiting.pop()
+        if one is other or (id(one), id(other)) in seen:
+            continue
+        seen.add((id(one), id(other)))
+        inner = _operands_if_alike(one, other)
+        if inner is None:
+            return False
+        waiting.extend(inner)
+    return True
 
 
-def _is_same(left: Expr, right: Expr, seen: set[tuple[int, int]]) -> bool:
-    if left is right or (id(left), id(right)) in seen:
-        return True
+def _operands_if_alike(left: Expr, right: Expr) -> list[tuple[Expr, Expr]] | None:
+    """Return the pairs of operands still to compare, None if the nodes themselves differ."""
     operands, others = children(left), children(right)
-    alike = (
-        type(left) is type(right)
-        and left.dtype is right.dtype
-        and len(operands) == len(others)
-        and _is_same_node(left, right, seen)
-        and all(_is_same(a, b, seen) for a, b in zip(operands, others, strict=True))
-    )
-    if alike:
-        seen.add((id(left), id(right)))
-    return alike
+    if (
+        type(left) is not type(right)
+        or left.dtype is not right.dtype
+        or len(operands) != len(others)
+    ):
+        return None
+    pairs = list(zip(operands, others, strict=True))
+    match left, right:
+        case Const(), Const():
+            same = type(left.value) is type(right.value) and repr(left.value) == repr(right.value)
+            return pairs if same else None
+        case IndexValue(), IndexValue():
+            return _values_if_alike((left.index,), (right.index,))
+        case Load(), Load() if left.tensor is right.tensor:
+            return _values_if_alike(left.indices, right.indices)
+        case ScalarRef(), ScalarRef() if left.scalar is right.scalar:
+            return pairs
+        case Call(), Call() if left.function == right.function:
+            return pairs
+        case ((Cast() | Bitcast() | Select()), _):
+            return pairs
+        case _:  # a placeholder is only itself
+            return None
 
 
-def _is_same_node(left: Expr, right: Expr, seen: set[tuple[int, int]]) -> bool:
-    """Compare what two nodes of one type hold besides their operands."""
-    if isinstance(left, Const) and isinstance(right, Const):
-        return type(left.value) is type(right.value) and repr(left.value) == repr(right.value)
-    if isinstance(left, IndexValue) and isinstance(right, IndexValue):
-        return _is_same_index(left.index, right.index, seen)
-    if isinstance(left, Load) and isinstance(right, Load):
-        return left.tensor is right.tensor and all(
-            _is_same_index(a, b, seen) for a, b in zip(left.indices, right.indices, strict=True)
-        )
-    if isinstance(left, ScalarRef) and isinstance(right, ScalarRef):
-        return left.scalar is right.scalar
-    if isinstance(left, Call) and isinstance(right, Call):
-        return left.function == right.function
-    # A conversion or a selection is its operands and its dtype; a placeholder is only itself.
-    return isinstance(left, Cast | Bitcast | Select)
-
-
-def _is_same_index(left: Affine, right: Affine, seen: set[tuple[int, int]]) -> bool:
+def _values_if_alike(
+    left: tuple[Affine, ...], right: tuple[Affine, ...]
+) -> list[tuple[Expr, Expr]] | None:
     if left != right:
-        return False
-    pairs = zip(_value_atoms(left), _value_atoms(right), strict=True)
-    return all(_is_same(a.expr, b.expr, seen) for a, b in pairs)
+        return None
+    pairs: list[tuple[Expr, Expr]] = []
+    for one, other in zip(left, right, strict=True):
+        atoms = zip(_value_atoms(one), _value_atoms(other), strict=True)
+        pairs.extend((a.expr, b.expr) for a, b in atoms)
+    return pairs
 
 
 def _value_atoms(index: Affine) -> Iterator[ValueAtom]:

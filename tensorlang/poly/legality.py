@@ -13,7 +13,7 @@ import islpy as isl
 
 from tensorlang.ir.affine import Var
 from tensorlang.ir.program import Program
-from tensorlang.poly import conflict, flow, reduction, structure
+from tensorlang.poly import conflict, flow, layout, reduction, structure
 from tensorlang.poly.access import Accesses
 from tensorlang.poly.dependence import find_dependences
 from tensorlang.poly.domain import Nest
@@ -37,6 +37,15 @@ def find_conflict(
             return conflict.find_conflict_in(Accesses(Nest(program)), loop_variable)
         except (NotProvedError, isl.Error) as error:
             return Counterexample(conflict.CLAIM, reason_of(error), refuted=False)
+
+
+def find_layout_fault(program: Program, budget: int = QUESTION_BUDGET) -> Counterexample | None:
+    """Return a position that the layout of a buffer puts outside its memory, or onto another."""
+    with limited(budget):
+        try:
+            return layout.find_layout_fault(Nest(program))
+        except (NotProvedError, isl.Error) as error:
+            return Counterexample(layout.CLAIM, reason_of(error), refuted=False)
 
 
 def find_order_violation(program: Program, budget: int = QUESTION_BUDGET) -> Counterexample | None:

@@ -19,7 +19,17 @@ from dataclasses import dataclass
 import islpy as isl
 
 from tensorlang.ir.program import Program
-from tensorlang.poly import bounds, conflict, derivation, flow, layout, reduction, structure
+from tensorlang.poly import (
+    bounds,
+    conflict,
+    derivation,
+    flow,
+    incarnation,
+    layout,
+    reduction,
+    structure,
+    threads,
+)
 from tensorlang.poly.access import Accesses
 from tensorlang.poly.dependence import find_dependences
 from tensorlang.poly.domain import Nest
@@ -88,8 +98,9 @@ _STATEMENTS = {
     layout.CLAIM: "layouts put different elements in different places of their memory",
     bounds.CLAIM: "every access stays in its storage",
     flow.CLAIM: "every read sees a value that was written, in the right element",
-    reduction.CLAIM: "every point of a reduction is combined once, before it is read",
+    incarnation.CLAIM: "every point of a reduction is combined once, before it is read",
     conflict.CLAIM: "iterations that run at once do not touch each other's elements",
+    threads.CLAIM: "threads of a block meet in an element only across a barrier",
 }
 
 
@@ -160,6 +171,12 @@ def _prove(program: Program) -> list[Claim]:
         families = structure.families_of(program)
         return reduction.find_reduction_fault(accesses, found, families)
 
-    if ledger.ask(flow.CLAIM, check_flow) and ledger.ask(reduction.CLAIM, check_reductions):
-        ledger.ask(conflict.CLAIM, lambda: conflict.find_conflict_in(accesses))
+    is_kernel = threads.has_threads(accesses.nest)
+    if (
+        ledger.ask(flow.CLAIM, check_flow)
+        and ledger.ask(incarnation.CLAIM, check_reductions)
+        and ledger.ask(conflict.CLAIM, lambda: conflict.find_conflict_in(accesses))
+        and is_kernel
+    ):
+        ledger.ask(threads.CLAIM, lambda: threads.find_race(accesses))
     return ledger.claims

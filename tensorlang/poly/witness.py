@@ -198,3 +198,23 @@ def witness_of_instance(
         instance.compute,
         refuted=found.is_real,
     )
+
+
+def witness_of_pair(
+    nest: Nest, claim: str, reason: str, pairs: isl.UnionMap, link: str
+) -> Counterexample:
+    """Return the counterexample for one of ``pairs``: two instances, joined by ``link``."""
+    found = sample(nest, pairs.wrap())
+    first, second = (instance_of_tag(nest, tag) for tag in found.tags)
+    assert first is not None
+    assert second is not None
+    one, other = found.values(first), found.values(second, len(first.variables))
+    return Counterexample(
+        claim,
+        reason,
+        named_sizes(found.sizes),
+        {**named_loops(first, one), **named_loops(second, other, "'")},
+        (describe_instance(first, one), f"{link} {describe_instance(second, other)}"),
+        first.compute,
+        refuted=found.is_real,
+    )

@@ -41,7 +41,7 @@ from tensorlang.runtime.timing import Timing, measure
 
 Layouts: TypeAlias = tuple[ArrayLayout, ...]
 Build: TypeAlias = Callable[[Layouts], Kernel]
-SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm"]
+SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm", "ptx"]
 
 _REMEMBERED = 512  # plans, by shapes and strides
 
@@ -127,14 +127,23 @@ class CompiledFunction:
         """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
         return self._call(self._signature.convert(tensors, scalars, dims), out)
 
+    def run_into(
+        self, arrays: Sequence[Array], dims: Mapping[str, int], results: Sequence[Array]
+    ) -> None:
+        """Run on arrays that are known to fit, and to share no memory with ``results``.
+
+        For a caller that has checked all that: a graph, which does so once for all its nodes.
+        """
+        self._run(Arguments(tuple(arrays), (), dims), tuple(results))
+
     def prepare(self) -> None:
         """Compile the version for arrays in C order, so that the first call does not wait."""
         self._version(self._contiguous())
 
     def source(self, kind: SourceKind = "loops") -> str:
-        """Return the program as text: "schedule", "loops" (lowered), "llvm" or "asm".
+        """Return the program as text: "schedule", "loops" (lowered), "llvm", "asm" or "ptx".
 
-        The last three show the version for arrays in C order.
+        The last one is for GPUs. All but the first show the version for arrays in C order.
         """
         if kind not in get_args(SourceKind):
             known = ", ".join(map(repr, get_args(SourceKind)))
@@ -142,7 +151,13 @@ class CompiledFunction:
         if kind == "schedule":
             return self._origin.schedule
         kernel = self._version(self._contiguous()).kernel
-        return format_lowered(kernel.program) if kind == "loops" else kernel.texts[kind]()
+        if kind == "loops":
+            return format_lowered(kernel.program)
+        if kind not in kernel.texts:
+            raise ValueError(
+                f"{self.__name__}.source: {kind!r} is not made for {self._origin.target}"
+            )
+        return kernel.texts[kind]()
 
     def time(self, *args: Any, out: Any = None, seconds: float = 0.2, **keywords: Any) -> Timing:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
@@ -166,7 +181,9 @@ class CompiledFunction:
             proof=self._origin.proof,
             threads=f"{num_threads()} of {openmp().name}" if openmp().is_parallel else "1",
             versions=tuple(
-                VersionReport(layouts, version.seconds, dict(version.kernel.seconds))
+                VersionReport(
+                    layouts, version.seconds, dict(version.kernel.seconds), version.kernel.notes()
+                )
                 for layouts, version in self._versions.items()
             ),
         )

@@ -65,6 +65,7 @@ class Kernel:
     caller: Caller
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: Callable[[], tuple[str, ...]] = tuple
 
 
 def is_parallel(program: LoweredProgram) -> bool:
@@ -72,6 +73,23 @@ def is_parallel(program: LoweredProgram) -> bool:
     return any(
         isinstance(stmt, For | Fused) and stmt.kind == "parallel" for stmt in iterate(program.body)
     )
+
+
+class UnavailableCaller:
+    """Stands for code that cannot run here; a call raises RuntimeError with the reason."""
+
+    def __init__(self, reason: str) -> None:
+        self._reason = reason
+
+    def __call__(
+        self,
+        pointers: Sequence[int],
+        scalars: Sequence[float],
+        sizes: Sequence[int],
+        threads: int,
+    ) -> tuple[int, Status | None]:
+        """Raise RuntimeError."""
+        raise RuntimeError(self._reason)
 
 
 class CtypesCaller:

@@ -16,12 +16,13 @@ class VersionReport:
     layouts: tuple[str, ...]
     seconds: float
     phases: Mapping[str, float] = field(default_factory=dict[str, float])
+    notes: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         phases = ", ".join(f"{name} {1e3 * s:.1f}" for name, s in self.phases.items())
-        return f"({', '.join(self.layouts)}): {1e3 * self.seconds:.1f} ms" + (
-            f" ({phases})" if phases else ""
-        )
+        times = f"{1e3 * self.seconds:.1f} ms" + (f" ({phases})" if phases else "")
+        notes = "".join(f"\n      {note}" for note in self.notes)
+        return f"({', '.join(self.layouts)}): {times}{notes}"
 
 
 @dataclass(frozen=True, slots=True)

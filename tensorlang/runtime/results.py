@@ -51,22 +51,21 @@ def check_outputs(
 
 
 def _as_tuple(parameters: Sequence[TensorParameter], out: Any) -> tuple[Array, ...]:
-    function = parameters[0].function
-    if len(parameters) == 1 and not isinstance(out, tuple):
-        out = (out,)
-    names = ", ".join(parameter.name for parameter in parameters)
-    if not isinstance(out, tuple) or len(out) != len(parameters):  # pyright: ignore
+    arrays = cast("tuple[Any, ...]", out) if isinstance(out, tuple) else (out,)
+    if len(arrays) != len(parameters):
+        names = ", ".join(parameter.name for parameter in parameters)
+        found = f"{len(arrays)} of them" if isinstance(out, tuple) else type(out).__name__
         raise TypeError(
-            f"{function}: out must be a tuple of {len(parameters)} arrays ({names}), found"
-            f" {f'{len(out)} of them' if isinstance(out, tuple) else type(out).__name__}"  # pyright: ignore
+            f"{parameters[0].function}: out must be a tuple of {len(parameters)} arrays"
+            f" ({names}), found {found}"
         )
-    for parameter, array in zip(parameters, out, strict=True):  # pyright: ignore
+    for parameter, array in zip(parameters, arrays, strict=True):
         if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
             raise TypeError(
-                f"{function}: out ({parameter.name}) must be a NumPy array, found"
-                f" {type(array).__name__}"  # pyright: ignore
+                f"{parameter.function}: out ({parameter.name}) must be a NumPy array, found"
+                f" {type(array).__name__}"  # pyright: ignore[reportUnknownArgumentType]
             )
-    return out  # pyright: ignore
+    return arrays
 
 
 def _check_output(parameter: TensorParameter, array: Array, shape: tuple[int, ...]) -> None:

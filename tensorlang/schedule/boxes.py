@@ -37,8 +37,11 @@ def reads_box(places: Iterable[Place], tensor: Tensor) -> Box:
 
 
 def writes_box(places: Iterable[Place], tensor: Tensor) -> Box:
-    """Return the box of ``tensor`` that the statements write."""
-    return _union_box(places, tensor, _write_indices)
+    """Return the box of ``tensor`` that the statements write, beyond the tensor's end perhaps.
+
+    Not clipped: a tile of 32 columns stays one in registers where the tensor ends after 30.
+    """
+    return _union_box(places, tensor, _write_indices, clip=False)
 
 
 def accesses_box(places: Iterable[Place], tensor: Tensor) -> Box:
@@ -111,6 +114,8 @@ def _union_box(
     places: Iterable[Place],
     tensor: Tensor,
     indices_of: Callable[[Place, Tensor], list[tuple[Affine, ...]]],
+    *,
+    clip: bool = True,
 ) -> Box:
     ranges: list[Interval | None] = [None] * len(tensor.shape)
     for place in places:
@@ -118,7 +123,9 @@ def _union_box(
         for indices in indices_of(place, tensor):
             for axis, index in enumerate(indices):
                 whole = (ZERO, tensor.shape[axis] - 1)
-                found = _clipped(_range(index, extents), whole)
+                found = _range(index, extents)
+                if clip or found is None:
+                    found = _clipped(found, whole)
                 ranges[axis] = _hull(ranges[axis], found, whole)
     box: list[Interval] = []
     for axis, interval in enumerate(ranges):
@@ -137,15 +144,11 @@ def _fixed(index: Affine) -> Interval | None:
 
 
 def _clipped(found: Interval | None, whole: Interval) -> Interval:
-    """Use what the tensor's own bounds say where it is plain, so that full boxes stay full."""
+    """Return the whole axis where it is plainly covered; else the range, whose size is fixed."""
     if found is None:
         return whole
-    low, high = found
-    if is_nonnegative(-low) and low != ZERO:
-        low = ZERO
-    if low.is_constant and is_nonnegative(high - whole[1]):
-        high = whole[1]
-    return low, high
+    covers = is_nonnegative(-found[0]) and is_nonnegative(found[1] - whole[1])
+    return whole if covers else found
 
 
 def _hull(left: Interval | None, right: Interval, whole: Interval) -> Interval:
@@ -210,12 +213,14 @@ def written_guard(
 
 def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Affine | None:
     for axis, index in zip(stage.axes, place.compute.binding, strict=False):
-        fixed = {v: ZERO for v in moving}
-        inner = index - substitute(index, fixed)
+        outer = substitute(index, {v: ZERO for v in moving})
+        if depends_on(outer, set(place.extents())):
+            continue  # the index moves with other loops too
+        inner = index - outer
         for sign in (1, -1):
             rest = form - inner * sign
             if not depends_on(rest, moving):
-                return rest + (affine(axis.variable) - substitute(index, fixed)) * sign
+                return rest + (affine(axis.variable) - outer) * sign
     return None
 
 

@@ -10,6 +10,8 @@ from tensorlang.errors import ScheduleError
 from tensorlang.ir.affine import Var
 from tensorlang.ir.printer import format_stmt
 from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
+from tensorlang.ir.rename import distinct_names
+from tensorlang.ir.walk import iterate
 from tensorlang.schedule.tree import handle_of
 from tensorlang.source import SourceLocation
 
@@ -55,9 +57,14 @@ def schedule_error(
 def marked_nest(program: Program, refusal: Refusal) -> list[str]:
     """Return the printed program with an arrow at the loops or statement in question."""
 
-    def mark(stmt: Stmt) -> str:
-        if isinstance(stmt, For | Fused) and any(handle_of(stmt) is v for v in refusal.loops):
-            return "    # <-- here"
-        return "    # <-- here" if stmt is refusal.compute else ""
+    def is_meant(stmt: Stmt) -> bool:
+        if isinstance(stmt, For | Fused):
+            return any(handle_of(stmt) is variable for variable in refusal.loops)
+        return stmt is refusal.compute
 
-    return list(format_stmt(program.body, mark=mark))
+    printed = distinct_names(program.body)  # statement by statement the same tree
+    pairs = zip(iterate(program.body), iterate(printed), strict=True)
+    meant = {id(new) for old, new in pairs if is_meant(old)}
+    return list(
+        format_stmt(printed, mark=lambda stmt: "    # <-- here" if id(stmt) in meant else "")
+    )

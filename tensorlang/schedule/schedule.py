@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tensorlang.errors import ScheduleError
-from tensorlang.ir.program import Scope, Tail
+from tensorlang.ir.program import LoopKind, Scope, Tail
 from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.primitives.annotate import Annotate
 from tensorlang.schedule.primitives.assume import Assume
 from tensorlang.schedule.primitives.base import Primitive
+from tensorlang.schedule.primitives.bind import Bind
 from tensorlang.schedule.primitives.cache_read import CacheRead
 from tensorlang.schedule.primitives.cache_write import CacheWrite
 from tensorlang.schedule.primitives.compute_at import ComputeAt
@@ -125,13 +126,27 @@ class Schedule(Session):
             lambda: Unroll(self._loop(loop), factor),
         )
 
+    def bind(self, loop: LoopArgument, axis: str) -> None:
+        """Run the iterations of a loop as blocks of a grid or as threads of a block of a GPU.
+
+        ``axis``: ``"block.x"``, ``"block.y"``, ``"block.z"`` for outermost, perfectly nested
+        loops; ``"thread.x"``, ``"thread.y"``, ``"thread.z"`` for loops of a constant number of
+        iterations inside them, at most 1024 threads in all.
+        """
+        self._take(
+            Step("bind", (loop, axis)), lambda: Bind(self._loop(loop), cast("LoopKind", axis))
+        )
+
     # --- where a stage runs --------------------------------------------------------------------
 
-    def compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
-        """Compute a stage inside a loop of its readers, over just what they read there."""
+    def compute_at(self, stage: StageArgument, loop: LoopArgument, scope: Scope = "global") -> None:
+        """Compute a stage inside a loop of its readers, over just what they read there.
+
+        ``scope="local"`` keeps it in registers, for which the part must have constant extents.
+        """
         self._take(
-            Step("compute_at", (stage, loop)),
-            lambda: ComputeAt(self._stage(stage), self._loop(loop)),
+            Step("compute_at", (stage, loop), {} if scope == "global" else {"scope": scope}),
+            lambda: ComputeAt(self._stage(stage), self._loop(loop), self._scope(scope)),
         )
 
     def compute_inline(self, stage: StageArgument) -> None:
@@ -233,9 +248,10 @@ class Schedule(Session):
         Raises ScheduleError, with a counterexample, if it does not or cannot be proved to.
         """
         from tensorlang.poly.proof import prove
+        from tensorlang.schedule.place_barriers import place_barriers
         from tensorlang.schedule.place_inits import place_inits
 
-        evidence = prove(place_inits(self.program))
+        evidence = prove(place_barriers(place_inits(self.program)))
         if not evidence.ok:
             failed = next(item for item in evidence.claims if not item.holds)
             refusal = Refusal(
@@ -280,7 +296,7 @@ class Schedule(Session):
     @classmethod
     def from_json(cls, text: str) -> Schedule:
         """Rebuild a schedule from :meth:`to_json`'s text; raises ScheduleError for other text."""
-        from tensorlang.ir.serialize import definition_from_json
+        from tensorlang.ir.deserialize import definition_from_json
 
         try:
             document = json.loads(text)
@@ -319,7 +335,7 @@ class Schedule(Session):
 
 
 STEPS = (
-    "split", "tile", "fuse", "reorder", "peel", "parallel", "vectorize", "unroll",
+    "split", "tile", "fuse", "reorder", "peel", "parallel", "vectorize", "unroll", "bind",
     "compute_at", "compute_inline", "compute_root", "reverse_compute_at",
     "cache_read", "cache_write", "layout", "rfactor", "decompose_reduction", "assume", "annotate",
 )  # fmt: skip

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tensorlang.schedule.entry import schedule
 
 import tensorlang as tl
 from tensorlang.driver import SpecializingFunction, compile
 from tensorlang.runtime.callable import CompiledFunction
+from tensorlang.schedule.entry import schedule
 
 M, N, K = tl.dims("M N K")
 
@@ -266,7 +266,7 @@ def test_argmax_of_nothing():
     ("call", "error", "text"),
     [
         (lambda: compile(3), TypeError,
-         "tl.compile takes an operator (@tl.compute) or a schedule, found int"),
+         "tl.compile takes an operator (@tl.compute), a schedule or a graph, found int"),
         (lambda: compile(schedule(matmul), M=3), TypeError,
          "a schedule has its sizes and attributes already: give M= to tl.schedule"),
         (lambda: compile(matmul, opt_level=7), ValueError,

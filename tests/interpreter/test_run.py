@@ -295,13 +295,20 @@ def test_fused_loops(m, n, kind):
     np.testing.assert_array_equal(result, expected)
 
 
-@given(EXTENTS, EXTENTS, st.sampled_from([1, 2, 4]), st.sampled_from(["serial", "vectorized"]))
-def test_runs_of_a_fused_loop(m, n, size, kind):
+@given(
+    EXTENTS,
+    EXTENTS,
+    st.sampled_from([1, 2, 4]),
+    st.sampled_from(["serial", "vectorized"]),
+    st.booleans(),
+)
+def test_runs_of_a_fused_loop(m, n, size, kind, is_handle):
     op = Matmul()
     f, i, j, k, chunk, offset = (Var(name) for name in ("f", "i", "j", "k", "f.o", "f.i"))
     nest = Seq((op.init(i, j), loops([(k, op.k)], op.update(i, j, k))))
     run = Run(chunk, offset, size)
-    piece = Fused(f, (i, j), (affine(op.m), affine(op.n)), kind, nest, run)
+    handle = offset if is_handle else f
+    piece = Fused(handle, (i, j), (affine(op.m), affine(op.n)), kind, nest, run)
     chunks = (affine(op.m) * op.n + size - 1) // size
     result, expected = run_matmul(op, loops([(chunk, chunks, "parallel")], piece), m, n, 3)
     np.testing.assert_array_equal(result, expected)
@@ -608,12 +615,14 @@ def test_operators_on_scalars_equal_the_functions():
 def test_casts_of_scalars_equal_those_of_arrays(source_name, name):
     from tensorlang.dtypes import BY_NAME
     from tensorlang.interpreter.arithmetic import cast, widen
-    from tensorlang.interpreter.expressions import scalar_cast
+    from tensorlang.interpreter.conversions import scalar_cast
 
     from .test_arithmetic import array, special_values
 
     source, dtype = BY_NAME[source_name], BY_NAME[name]
-    values = widen(array(special_values(source), source))
+    limits = [sign * 2.0**bits for bits in (7, 8, 31, 32, 63, 64) for sign in (1, -1)]
+    numbers = special_values(source) + (limits if source.kind == "float" else [])
+    values = widen(array(numbers, source))
     convert = scalar_cast(source, dtype)
     with np.errstate(all="ignore"):
         got = [convert(value) for value in values]

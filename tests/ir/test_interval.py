@@ -5,7 +5,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tensorlang.dtypes import i64
-from tensorlang.ir.affine import affine, evaluate, variables_of
+from tensorlang.ir.affine import affine, evaluate, minimum, variables_of
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import Load, value_atom
 from tensorlang.ir.interval import bounds, is_nonnegative
@@ -104,3 +104,9 @@ def test_what_is_said_not_to_be_negative_is_not(form, extents, size_m, size_n, r
 )
 def test_nonnegative(index, extents, expected):
     assert is_nonnegative(index, extents) is expected
+
+
+def test_products_with_what_may_be_negative_have_no_known_bounds():
+    assert bounds(i * minimum(j, -1), {I: n}) is None
+    assert bounds(i * (-j // 2), {I: n}) is None
+    assert bounds(i * m, {I: n}) == (affine(0), m * n - m)

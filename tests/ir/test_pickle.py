@@ -20,7 +20,7 @@ def test_a_product_stays_an_atom():
 
 
 def test_copies_are_canonical_again():
-    # The pickle names b before a, so that the serials of the copies are in the other order.
+    # The pickle names b before a, so that the copies are made in the other order.
     a, b = Var("a"), Var("b")
     form = affine(a) * affine(b)
     for index in (form, minimum(affine(a) + 1, affine(b) * 2)):
@@ -31,6 +31,7 @@ def test_copies_are_canonical_again():
             else minimum(affine(copy_a) + 1, affine(copy_b) * 2)
         )
         assert copy == again
+        assert str(copy) == str(index)
 
 
 def test_variables_inside_flat_loads_are_seen():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tensorlang.dtypes import bool_, f32, f64, i32, i64
@@ -53,7 +55,9 @@ def test_what_is_right_passes():
     i, j, k, f, c, o = (Var(name) for name in "ijkfco")
     body = Seq((op.init(i, j), loops([(k, op.k)], op.update(i, j, k))))
     run = Fused(f, (i, j), (affine(op.m), affine(op.n)), "parallel", body, Run(c, o, 4))
-    verify_scheduled(program(op.definition, loops([(c, (affine(op.m) * op.n + 3) // 4)], run)))
+    for piece in (run, replace(run, handle=o)):
+        chunks = (affine(op.m) * op.n + 3) // 4
+        verify_scheduled(program(op.definition, loops([(c, chunks)], piece)))
 
 
 class Cases:

@@ -133,6 +133,23 @@ def triangle(dtype: DType = f32):
     return Definition("triangle", (M, N), (A,), (), (stage,), (S,))
 
 
+def band(dtype: DType = f32):
+    """S[i] = sum of A[i, k] for i - 2 <= k < i + 2, k < N."""
+    M, N = Var("M"), Var("N")
+    A, S = tensor("A", M, N, dtype=dtype), tensor("S", M, dtype=dtype)
+    i, k = axes(i=M, k=N)
+    distance = affine(i.variable) - k.variable
+    stage = Stage(
+        (S,),
+        (i,),
+        (load(A, i.variable, k.variable),),
+        (k,),
+        combiner_of("sum", dtype),
+        (distance + 1, 2 - distance),
+    )
+    return Definition("band", (M, N), (A,), (), (stage,), (S,))
+
+
 def shift(dtype: DType = f32):
     """Y[i] = X[i - 1] where i > 0, else 0: the load is lazy."""
     N = Var("N")
@@ -143,6 +160,24 @@ def shift(dtype: DType = f32):
     zero = Const(0.0 if dtype.kind == "float" else 0, dtype)
     value = Select(condition, Load(X, (v - 1,)), zero, dtype)
     return Definition("shift", (N,), (X,), (), (Stage((Y,), (i,), (value,)),), (Y,))
+
+
+def through_a_stage(kind: str, dtype: DType = f32):
+    """Y[i] = H[i] + H[i], where H reads X reversed, or shifted by one under a condition."""
+    N = Var("N")
+    X, H, Y = tensor("X", N, dtype=dtype), None, None
+    extent = affine(N) if kind == "reversed" else affine(N) + 1
+    H, Y = tensor("H", extent, dtype=dtype), tensor("Y", extent, dtype=dtype)
+    (i,) = axes(i=extent)
+    v = affine(i.variable)
+    value: Expr = Load(X, (affine(N) - 1 - v,))
+    if kind == "shifted":
+        condition = Call("gt", (IndexValue(v, i64), Const(0, i64)), bool_)
+        value = Select(condition, Load(X, (v - 1,)), Const(0.0, dtype), dtype)
+    first = Stage((H,), (i,), (value,))
+    (i,) = axes(i=extent)
+    second = Stage((Y,), (i,), (add(load(H, i.variable), load(H, i.variable)),))
+    return Definition("through", (N,), (X,), (), (first, second), (Y,))
 
 
 def gather(dtype: DType = f32):

@@ -12,7 +12,8 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import Program
-from tensorlang.lower.check import check_same_instances, verify_lowered
+from tensorlang.ir.verify import verify_lowered
+from tensorlang.lower.check import check_same_instances
 from tensorlang.lower.pipeline import lowering_steps
 from tensorlang.schedule.place_inits import place_inits
 

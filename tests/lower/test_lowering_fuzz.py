@@ -90,7 +90,14 @@ def test_two_stages(schedule, n):
 def row_schedules(draw) -> build.Schedule:
     definition = draw(
         st.sampled_from(
-            [build.row_sum, build.triangle, build.softmax_like, build.argmax, build.running_sum]
+            [
+                build.row_sum,
+                build.triangle,
+                build.band,
+                build.softmax_like,
+                build.argmax,
+                build.running_sum,
+            ]
         )
     )(draw(st.sampled_from([f32, f64])))
     s = build.Schedule(definition)
@@ -110,7 +117,7 @@ def row_schedules(draw) -> build.Schedule:
         s.fuse(io, ii)
         if draw(st.booleans()):
             s.split_fused(io, draw(FACTORS))
-    elif definition.name in ("row_sum", "triangle", "argmax", "running_sum") and draw(
+    elif definition.name in ("row_sum", "triangle", "band", "argmax", "running_sum") and draw(
         st.booleans()
     ):
         s.kind(ii, "vectorized")

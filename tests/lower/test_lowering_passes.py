@@ -74,6 +74,22 @@ def test_a_shared_guard_becomes_the_bound_of_a_serial_loop():
     )
 
 
+def test_a_range_is_cut_off_at_both_ends():
+    program = build.naive(build.band())
+    expect(
+        program,
+        "bound_loops",
+        """
+        for i in M:
+            S[i] = 0
+            for k in min(0, -i + 2) + min(N, i + 2):
+                S[i] += A[i, k - min(0, -i + 2)]
+        """,
+    )
+    for sizes in ((0, 3), (3, 0), (1, 1), (5, 4), (7, 5), (4, 9)):
+        running.check_every_pass(program, *sizes)
+
+
 def test_tail_guard_keeps_the_condition():
     expect(
         split("guard").program,
@@ -93,10 +109,10 @@ def test_tail_peel_makes_two_loops():
         "bound_loops",
         """
         for i.o in N // 6:
-            for i.i in 6:  # tail=peel
+            for i.i in 6:
                 Y[6 * i.o + i.i] = X[6 * i.o + i.i] + X[6 * i.o + i.i]
         for i.o in -(N // 6) + (N + 5) // 6:
-            for i.i in min(-6 * i.o + N % 6, 6):  # tail=peel
+            for i.i in min(-6 * i.o + N % 6, 6):
                 Y[6 * i.o + i.i + 6 * (N // 6)] = X[6 * i.o + i.i + 6 * (N // 6)] + X[6 * i.o + i.i + 6 * (N // 6)]
         """,  # noqa: E501
     )
@@ -453,5 +469,88 @@ def test_reads_of_copies_in_registers_stay_inside():
     (x,) = s.program.definition.inputs
     s.cache_read(x, io, "local")
     s.kind(ii, "vectorized")
+    for size in SIZES:
+        running.check_every_pass(s.program, size)
+
+
+# --- registers and vectors --------------------------------------------------------------------
+
+
+def register_tile() -> build.Schedule:
+    """A 2 x 16 tile computed in vectors of 8, whose copies back are left as they were made."""
+    s = build.Schedule(build.matmul())
+    i, j, k = s.loops()
+    io, ii = s.split(i, 2)
+    jo, ji = s.split(j, 16)
+    jv, jl = s.split(ji, 8)
+    s.reorder(io, jo, k, ii, jv, jl)
+    s.kind(ii, "unrolled")
+    s.kind(jv, "unrolled")
+    s.kind(jl, "vectorized")
+    s.accumulate(s.program.definition.outputs[0], jo)
+    return s
+
+
+def test_copies_left_alone_run_in_vectors():
+    text = after(register_tile().program, "vectorize_copies")
+    assert "for a0 in 2:\n            vectorized for a1 in 16:\n" in text
+
+
+def test_registers_are_accessed_in_one_width():
+    text = after(register_tile().program, "match_vector_widths")
+    assert "unrolled for a1.o in 2:\n                vectorized for a1.i in 8:\n" in text
+
+
+def test_loops_over_registers_are_unrolled():
+    text = after(register_tile().program, "unroll_registers")
+    assert "unrolled for a0 in 2:\n            unrolled for a1.o in 2:\n" in text
+    s = build.Schedule(build.blur())
+    (i,) = s.loops("Y")
+    io, _ = s.split(i, 100)
+    s.compute_at("H", io, "local")
+    assert "unrolled" not in after(s.program, "unroll_registers")  # 102 copies are too many
+
+
+def test_register_tiles_compute_the_same():
+    for sizes in ((0, 0, 0), (1, 1, 1), (2, 3, 16), (3, 2, 17), (5, 1, 15), (4, 0, 33)):
+        running.check_every_pass(register_tile().program, *sizes)
+
+
+def test_loops_and_buffers_of_the_result_are_distinct():
+    """Also where storage stands inside an unrolled loop."""
+    s = build.Schedule(build.blur())
+    (i,) = s.loops("Y")
+    io, ii = s.split(i, 3)
+    s.compute_at("H", ii)
+    s.kind(ii, "unrolled")
+    for size in SIZES:
+        running.check_every_pass(s.program, size)
+    lowered = lower(s.program)
+    buffers = [stmt.buffer for stmt in iterate(lowered.body) if isinstance(stmt, Allocate)]
+    assert len(set(buffers)) == len(buffers) == 6
+    del io
+
+
+def test_the_check_of_instances_notices_what_is_lost_and_what_is_added():
+    from tensorlang.lower.check import check_same_instances
+
+    whole = elementwise().program
+    (n,) = whole.definition.sizes
+    short = replace(whole, body=replace(whole.body, extent=affine(n) - 1))
+    with pytest.raises(AssertionError, match=r"the program does not run Y\[2\] \(whole\)"):
+        check_same_instances(whole, short, {n: 3})
+    with pytest.raises(AssertionError, match=r"the program also runs Y\[2\] \(whole\)"):
+        check_same_instances(short, whole, {n: 3})
+
+
+@pytest.mark.parametrize("kind", ["reversed", "shifted"])
+@pytest.mark.parametrize("how", ["vectorized", "unrolled"])
+def test_reads_beyond_the_end_stay_inside_whatever_their_index(kind, how):
+    """Lanes beyond the end would read before the beginning, or from an empty array."""
+    s = build.Schedule(build.through_a_stage(kind))
+    (i,) = s.loops("Y")
+    io, _ = s.split(i, 4)
+    s.compute_at("H", io, "local")
+    s.kind(s.loops("H")[-1], how)
     for size in SIZES:
         running.check_every_pass(s.program, size)

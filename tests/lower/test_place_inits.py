@@ -164,10 +164,10 @@ def test_only_the_path_of_each_reduction_is_cloned():
         """
         for i in M:
             top = global f32[1] at [i]
-            for i in 1:
-                top[i + i] = -inf  # if i + i < M
+            for i' in 1:
+                top[i + i'] = -inf  # if i + i' < M
                 for j in N:
-                    top[i + i] = max(top[i + i]; X[i + i, j])  # if i + i < M
+                    top[i + i'] = max(top[i + i']; X[i + i', j])  # if i + i' < M
             for j in N:
                 Y[i, j] = X[i, j] - top[i]
         """,

@@ -9,7 +9,6 @@ from tensorlang.ir.affine import Affine, AffineLike, Var, affine
 from tensorlang.ir.definition import Axis, Combiner, Condition, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
     Call,
-    Cast,
     Const,
     Expr,
     IndexValue,
@@ -267,5 +266,20 @@ def row_sums_of_squares() -> Definition:
     return define("norm", (m, n), (x,), stages)
 
 
-def widened(expr: Expr, dtype: DType) -> Expr:
-    return Cast(expr, dtype)
+def flatten() -> Definition:
+    """A reshape from two axes to one, of a tensor that a stage makes."""
+    m, n = Var("M"), Var("N")
+    x, doubled = tensor("x", m, n), tensor("doubled", m, n)
+    flat = tensor("flat", affine(m) * n)
+    stages = (
+        map_stage(doubled, lambda i, j: add(at(x, i, j), at(x, i, j))),
+        map_stage(flat, lambda i: at(doubled, i // affine(n), i % affine(n))),
+    )
+    return define("flatten", (m, n), (x,), stages)
+
+
+def unflatten() -> Definition:
+    m, n = Var("M"), Var("N")
+    x, out = tensor("x", affine(m) * n), tensor("out", m, n)
+    stage = map_stage(out, lambda i, j: at(x, i * n + j))
+    return define("unflatten", (m, n), (x,), (stage,))

@@ -87,6 +87,19 @@ def triangular_split() -> Program:
     return place_inits(program)
 
 
+def triangular_blocked() -> Program:
+    """Blocks above the diagonal add nothing: the value passes through any number of copies."""
+    program = split(naive(ops.triangular()), "k", 8)
+    program = cache_write(program, program.definition.outputs[0], "k.o", copy_in=True)
+    return place_inits(program)
+
+
+def argmax_private_index() -> Program:
+    """One tensor of a tuple in a private box, the other in memory for the whole program."""
+    program = naive(ops.argmax())
+    return place_inits(cache_write(program, program.definition.outputs[0], "i"))
+
+
 EXAMPLES: dict[str, Callable[[], Program]] = {
     "matmul": lambda: place_inits(naive(ops.matmul())),
     "matmul with fixed sizes": lambda: place_inits(naive(ops.matmul(7, 1, 0))),
@@ -99,6 +112,10 @@ EXAMPLES: dict[str, Callable[[], Program]] = {
     "gather": lambda: naive(ops.gather()),
     "ordered": lambda: place_inits(naive(ops.ordered_sum())),
     "stencil chain": lambda: naive(ops.stencil_chain()),
+    "flatten": lambda: naive(ops.flatten()),
+    "flatten, split": lambda: split(naive(ops.flatten()), "i", 8, number=1),
+    "unflatten": lambda: naive(ops.unflatten()),
+    "unflatten, fused": lambda: fuse(naive(ops.unflatten()), "i", "j"),
     "tiled": lambda: place_inits(tiled()),
     "packed": packed,
     "blocked": blocked,
@@ -109,4 +126,6 @@ EXAMPLES: dict[str, Callable[[], Program]] = {
     "scan, parallel rows": scan_rows,
     "softmax, split": softmax_tiled,
     "triangular, split": triangular_split,
+    "triangular, blocked": triangular_blocked,
+    "argmax, private index": argmax_private_index,
 }

@@ -26,6 +26,9 @@ class Fault(Exception):
 
 _POISON = object()
 
+Path = tuple[tuple[int, int, bool], ...]
+"""The loops around a statement, with the iteration and whether it runs beside others."""
+
 
 @dataclass
 class Memory:
@@ -33,10 +36,10 @@ class Memory:
     origin: tuple[int, ...]
     shape: tuple[int, ...]
     cells: dict[tuple[int, ...], object] = field(default_factory=dict)
-    # cell -> what each iteration of the concurrent loops around did to it
+    # cell -> the iterations that touched it; loops around the allocation do not count
     depth: int = 0
-    writers: dict[tuple[int, ...], set[tuple[tuple[int, int], ...]]] = field(default_factory=dict)
-    users: dict[tuple[int, ...], set[tuple[tuple[int, int], ...]]] = field(default_factory=dict)
+    writers: dict[tuple[int, ...], set[Path]] = field(default_factory=dict)
+    users: dict[tuple[int, ...], set[Path]] = field(default_factory=dict)
 
     def check(self, index: tuple[int, ...]) -> None:
         for i, low, size in zip(index, self.origin, self.shape, strict=True):
@@ -143,30 +146,29 @@ class Simulator:
         stmt: Stmt,
         values: dict[Var, int],
         memories: dict[Tensor, Memory],
-        concurrent: tuple[tuple[int, int], ...],
+        path: Path,
     ) -> None:
         match stmt:
             case Seq():
                 for child in stmt.stmts:
-                    self.execute(child, values, memories, concurrent)
+                    self.execute(child, values, memories, path)
             case For() | Fused():
                 points = list(self.points(stmt, values))
                 for number, point in enumerate(points):
-                    inner = concurrent
-                    if stmt.kind not in ("serial", "unrolled"):
-                        inner = (*concurrent, (id(stmt), number))
+                    beside = stmt.kind not in ("serial", "unrolled")
+                    inner = (*path, (id(stmt), number, beside))
                     self.execute(stmt.body, {**values, **point}, memories, inner)
             case Alloc():
                 memory = Memory(
                     stmt.tensor,
                     tuple(evaluate(o, values) for o in stmt.origin),
                     tuple(evaluate(s, values) for s in stmt.shape),
-                    depth=len(concurrent),
+                    depth=len(path),
                 )
-                self.execute(stmt.body, values, {**memories, stmt.tensor: memory}, concurrent)
+                self.execute(stmt.body, values, {**memories, stmt.tensor: memory}, path)
             case Compute():
                 if all(evaluate(form, values) >= 0 for form in stmt.guard):
-                    self.compute(stmt, values, memories, concurrent)
+                    self.compute(stmt, values, memories, path)
             case _:
                 raise AssertionError(stmt)
 
@@ -187,37 +189,44 @@ class Simulator:
         self,
         memory: Memory,
         index: tuple[int, ...],
-        concurrent: tuple[tuple[int, int], ...],
+        path: Path,
         write: bool,
     ) -> None:
         memory.check(index)
-        where = concurrent[memory.depth :]
+        where = path[memory.depth :]
         users = memory.users.setdefault(index, set())
         writers = memory.writers.setdefault(index, set())
         users.add(where)
         if write:
             writers.add(where)
         for other in users if write else writers:
-            # Two iterations of one execution of a loop: they agree on all loops outside it.
-            for (loop, mine), (same, theirs) in zip(where, other, strict=False):
+            # What orders the two is the outermost loop in which they differ.
+            for (loop, mine, beside), (same, theirs, _) in zip(where, other, strict=False):
                 if loop != same:
                     break
                 if mine != theirs:
-                    raise Fault(f"{memory.tensor}{list(index)} is touched by two iterations")
+                    if beside:
+                        raise Fault(f"{memory.tensor}{list(index)} is touched by two iterations")
+                    break
 
     def compute(
         self,
         compute: Compute,
         values: dict[Var, int],
         memories: dict[Tensor, Memory],
-        concurrent: tuple[tuple[int, int], ...],
+        path: Path,
     ) -> None:
         stage = compute.stage
         point = tuple(evaluate(index, values) for index in compute.binding)
         index = point[: len(stage.axes)]
+        # Padding: such an instance may see anything, and nobody may see what it writes.
+        outside = any(
+            not 0 <= i < evaluate(axis.extent, self.sizes)
+            for i, axis in zip(index, stage.axes, strict=True)
+        )
         targets = [memories[compute.redirect(tensor)] for tensor in stage.tensors]
         for target in targets:
-            self.touch(target, index, concurrent, write=True)
+            self.touch(target, index, path, write=True)
         if compute.part == "init":
             for target in targets:
                 target.cells[index] = 0
@@ -225,10 +234,12 @@ class Simulator:
 
         def read(tensor: Tensor, at: tuple[int, ...]) -> object:
             memory = memories[compute.redirect(tensor)]
-            self.touch(memory, at, concurrent, write=False)
+            self.touch(memory, at, path, write=False)
             if memory.tensor in self.program.definition.inputs:
                 return hashed("input", memory.tensor.name, at)
             found = memory.cells.get(at, _POISON)
+            if outside:
+                return 0
             if found is _POISON and stage.copies is None:
                 raise Fault(f"{memory.tensor}{list(at)} is read before it is written")
             return found
@@ -236,6 +247,9 @@ class Simulator:
         mapping = dict(zip(stage.variables, point, strict=True))
         for target, expr in zip(targets, stage.values, strict=True):
             value = value_of(expr, {**self.sizes, **mapping}, read)
+            if outside:
+                target.cells[index] = _POISON
+                continue
             if compute.part == "update":
                 before = target.cells.get(index, _POISON)
                 if before is _POISON:

@@ -13,9 +13,9 @@ from tensorlang.ir.derivation import Derivation, Factored, Inlined
 from tensorlang.ir.expr import Cast, Const, Load, index_from_value
 from tensorlang.ir.program import Program
 from tensorlang.ir.walk import sequence
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.expression import inline, is_same
 from tensorlang.poly.proof import Evidence, prove
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.definitions import at, mul, tensor
 from tests.poly.scheduling import nest_of, whole_alloc

@@ -18,8 +18,8 @@ from tensorlang.ir.affine import affine
 from tensorlang.ir.definition import Definition
 from tensorlang.ir.program import Alloc, Compute, For, Program, Seq, Stmt
 from tensorlang.ir.walk import iterate
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.proof import prove
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.scheduling import (
     cache_read,

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from tensorlang.ir.program import Alloc, Fused, Seq
 from tensorlang.ir.walk import iterate
-from tensorlang.schedule.place_inits import place_inits
 from tensorlang.poly.legality import find_conflict, find_order_violation
+from tensorlang.schedule.place_inits import place_inits
 from tests.poly import definitions as ops
 from tests.poly.examples import EXAMPLES, fused_matmul, tiled
 from tests.poly.scheduling import loop, naive

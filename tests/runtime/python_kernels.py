@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from math import prod
 
 import numpy as np
-from tensorlang.lang.binding import bind_sizes
 
 from tensorlang.dtypes import to_numpy
 from tensorlang.ir.affine import Var, affine, evaluate
 from tensorlang.ir.definition import Definition, Tensor
 from tensorlang.ir.lowered import Buffer, CheckSite, LoweredProgram
 from tensorlang.ir.program import EMPTY
+from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.callable import CompiledFunction
 from tensorlang.runtime.kernel import CtypesCaller, Kernel
 

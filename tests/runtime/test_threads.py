@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tensorlang.config import read_settings
 from tensorlang.runtime import openmp as openmp_module
 from tensorlang.runtime import threads
 from tensorlang.runtime.openmp import find_openmp
@@ -73,7 +74,8 @@ def test_number_of_threads():
     assert threads.num_threads() == 5
 
 
-def test_little_work_stays_on_one_thread():
+def test_little_work_stays_on_one_thread(monkeypatch):
+    monkeypatch.setattr(threads, "settings", lambda: read_settings({}))
     threads.set_num_threads(4)
     assert threads.threads_for(1e-7) == 1
     assert threads.threads_for(1e-3) == (4 if threads.openmp().is_parallel else 1)

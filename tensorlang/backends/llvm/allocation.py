@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 
 from tensorlang.backends.llvm.checks import emit_out_of_memory
-from tensorlang.backends.llvm.context import Context
+from tensorlang.backends.llvm.context import OWN_ALIGNMENT, Context
 from tensorlang.backends.llvm.indices import emit_index, reads_data
 from tensorlang.backends.llvm.types import I1, I64, PTR, Value, constant, memory_type
 from tensorlang.ir.affine import variables_of
@@ -22,7 +22,6 @@ from tensorlang.ir.lowered import Allocate, Buffer
 from tensorlang.ir.program import For, Stmt
 from tensorlang.ir.walk import children_of
 
-ALIGNMENT = 64
 _LARGEST_LOCAL = 64 * 1024
 _LARGEST_TEMPORARY = 16 * 1024
 _LARGEST_FRAME = 256 * 1024
@@ -50,7 +49,7 @@ def _emit_body(
         pointer, size = context.pointers[stmt.buffer], _size_in_bytes(context, stmt.buffer)
         context.writer.module.declare("void @llvm.memset.p0.i64(ptr, i8, i64, i1)")
         context.writer.line(
-            f"call void @llvm.memset.p0.i64(ptr align {ALIGNMENT} {pointer.ref}, i8 0, "
+            f"call void @llvm.memset.p0.i64(ptr align {OWN_ALIGNMENT} {pointer.ref}, i8 0, "
             f"{size.text}, i1 false)"
         )
     emit_stmt(context, stmt.body)
@@ -95,8 +94,9 @@ def _on_stack(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     count = max(buffer.size.constant, 1)
     element = memory_type(buffer.dtype)
     context.stack_bytes += count * element.bits // 8
-    pointer = context.writer.alloca(f"[{count} x {element.text}]", ALIGNMENT, PTR)
+    pointer = context.writer.alloca(f"[{count} x {element.text}]", OWN_ALIGNMENT, PTR)
     context.pointers[buffer] = pointer
+    context.options.owned.add(buffer)
     context.private.add(buffer)
     yield
     context.private.discard(buffer)
@@ -109,9 +109,9 @@ def _on_heap(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     size = _size_in_bytes(context, buffer)
     writer.module.declare("noalias ptr @aligned_alloc(i64, i64) nounwind")
     writer.module.declare("void @free(ptr) nounwind")
-    rounded = builder.binary("add", size, constant(ALIGNMENT, I64))
-    rounded = builder.binary("and", rounded, constant(-ALIGNMENT, I64))
-    pointer = writer.emit(f"call ptr @aligned_alloc(i64 {ALIGNMENT}, {rounded.text})", PTR)
+    rounded = builder.binary("add", size, constant(OWN_ALIGNMENT, I64))
+    rounded = builder.binary("and", rounded, constant(-OWN_ALIGNMENT, I64))
+    pointer = writer.emit(f"call ptr @aligned_alloc(i64 {OWN_ALIGNMENT}, {rounded.text})", PTR)
     usable, exhausted, done = (writer.label(stem) for stem in ("usable", "exhausted", "done"))
     writer.branch(writer.emit(f"icmp ne {pointer.text}, null", I1), usable, exhausted)
     writer.place(exhausted)
@@ -119,6 +119,7 @@ def _on_heap(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     writer.jump(done)
     writer.place(usable)
     context.pointers[buffer] = pointer
+    context.options.owned.add(buffer)
     with context.scope():
         yield
     del context.pointers[buffer]

@@ -151,7 +151,7 @@ def _float_floor_divide(o: Operands) -> tuple[Value, Value]:
         remainder = builder.select(nonzero, remainder, signed_zero)
         adjusted = builder.subtract(quotient, o.literal(1.0))
         quotient = builder.select(wrong, adjusted, quotient)
-        floor = builder.intrinsic("floor", quotient)
+        floor = maths.FUNCTIONS["floor"](builder, quotient)
         above = builder.compare("gt", builder.subtract(quotient, floor), o.literal(0.5))
         floor = builder.select(above, builder.add(floor, o.literal(1.0)), floor)
         exact = builder.divide(left, right)
@@ -331,10 +331,6 @@ _TABLE: dict[str, Emit] = {
     "isinf": _is_infinite,
     "abs": _absolute,
     "sign": _sign,
-    "floor": _intrinsic("floor"),
-    "ceil": _intrinsic("ceil"),
-    "round": _intrinsic("roundeven"),
-    "trunc": _intrinsic("trunc"),
     "sqrt": _intrinsic("sqrt"),
     "rsqrt": _reciprocal_square_root,
     "popcount": _popcount,

@@ -22,11 +22,20 @@ _FLOAT_PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "
 class Builder:
     """Writes instructions into a function; see the module."""
 
-    __slots__ = ("flags", "writer")
+    __slots__ = ("flags", "fused", "rounds", "writer")
 
-    def __init__(self, writer: FunctionWriter, flags: str = "") -> None:
+    def __init__(
+        self, writer: FunctionWriter, flags: str = "", *, fused: bool = True, rounds: bool = True
+    ) -> None:
+        """``fused`` and ``rounds``: the machine multiplies and adds at once, and has ``floor``."""
         self.writer = writer
         self.flags = flags
+        self.fused = fused
+        self.rounds = rounds
+
+    def beside(self, writer: FunctionWriter) -> Builder:
+        """Return a builder for another function of the same module."""
+        return Builder(writer, self.flags, fused=self.fused, rounds=self.rounds)
 
     @contextmanager
     def exact(self) -> Generator[None, None, None]:
@@ -115,6 +124,25 @@ class Builder:
         operands = ", ".join([arg.text for arg in args])
         return self.writer.emit(f"call {result.text} @{function}({operands})", result)
 
+    def call_by_lane(self, function: str, value: Value) -> Value:
+        """Return a C function of every lane, through a helper that is called rarely."""
+        type, module = value.type, self.writer.module
+        element = vector(type.element, 1).text
+        module.declare(f"{element} @{function}({element}) nounwind")
+        if type.lanes == 1:
+            return self.writer.emit(f"call {type.text} @{function}({value.text})", type)
+        lines, result = list[str](), f"{type.text} poison"
+        for lane in range(type.lanes):
+            lines.append(f"  %x{lane} = extractelement {type.text} %x, i64 {lane}")
+            lines.append(f"  %y{lane} = call {element} @{function}({element} %x{lane})")
+            lines.append(f"  %r{lane} = insertelement {result}, {element} %y{lane}, i64 {lane}")
+            result = f"{type.text} %r{lane}"
+        name = f"@{function}.{type.suffix}"
+        body = "\n".join([*lines, f"  ret {result}"])
+        signature = f"define internal {type.text} {name}({type.text} %x) cold noinline nounwind"
+        module.helper(name, f"{signature} {{\n{body}\n}}\n")
+        return self.writer.emit(f"call {type.text} {name}({value.text})", type)
+
     # --- comparison and choice ---
 
     def compare(self, predicate: str, left: Value, right: Value, signed: bool = True) -> Value:
@@ -182,3 +210,8 @@ class Builder:
         name = f"@llvm.vector.reduce.or.{mask.type.suffix}"
         self.writer.module.declare(f"i1 {name}({mask.type.text})")
         return self.writer.emit(f"call i1 {name}({mask.text})", I1)
+
+    def unlikely(self, condition: Value) -> Value:
+        """Return a scalar condition, marked as one that is rarely true."""
+        self.writer.module.declare("i1 @llvm.expect.i1(i1, i1)")
+        return self.writer.emit(f"call i1 @llvm.expect.i1({condition.text}, i1 false)", I1)

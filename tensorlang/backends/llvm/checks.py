@@ -19,7 +19,10 @@ from tensorlang.ir.lowered import BoundsCheck, FlatLoad
 FAILED_CHECK, OUT_OF_MEMORY = 1, 2
 
 # The fourth word of the status block holds the result; whoever changes it from 0 fills the others.
-RECORD_FUNCTION = """define internal void @record_failure(ptr %status, i64 %site, i64 %index, i64 %extent) cold noinline nounwind {
+_RECORD_FUNCTION = """\
+define internal void @record_failure(
+  ptr %status, i64 %site, i64 %index, i64 %extent
+) cold noinline nounwind {
   %place = getelementptr i64, ptr %status, i64 3
   %pair = cmpxchg ptr %place, i64 0, i64 1 monotonic monotonic
   %first = extractvalue { i64, i1 } %pair, 1
@@ -119,6 +122,7 @@ def _record_lanes(
 def _call_record(context: Context, site: Value, index: Value, extent: Value) -> None:
     assert context.status is not None
     context.options.uses_status = True
+    context.writer.module.helper("@record_failure", _RECORD_FUNCTION)
     operands = f"{context.status.text}, {site.text}, {index.text}, {extent.text}"
     context.writer.line(f"call void @record_failure({operands})")
 

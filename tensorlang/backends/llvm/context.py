@@ -7,18 +7,51 @@ blocks: what a block computed is forgotten when it ends, for it does not dominat
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.types import I64, Value, constant
 from tensorlang.backends.llvm.writer import FunctionWriter, ModuleWriter
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Scalar
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Buffer
-from tensorlang.targets.cpu import CpuTarget
+
+
+class EmissionTarget(Protocol):
+    """What emission asks about a machine, whatever its kind."""
+
+    @property
+    def is_x86(self) -> bool:
+        """Whether minimum and maximum must be built from comparisons."""
+        ...
+
+    @property
+    def vector_bits(self) -> int:
+        """The bits of a vector register."""
+        ...
+
+    @property
+    def fused_multiply_add(self) -> bool:
+        """Whether there is an instruction that multiplies and adds with one rounding."""
+        ...
+
+    @property
+    def native_rounding(self) -> bool:
+        """Whether there are instructions for floor, ceil and their like."""
+        ...
+
+    @property
+    def half_conversion(self) -> bool:
+        """Whether there are instructions that convert f16."""
+        ...
+
+
+OWN_ALIGNMENT = 64
+"""In bytes, of all storage that a program allocates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +64,14 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Mask:
-    """The lanes in which a statement runs; ``nonempty`` when there is one for certain."""
+    """The lanes in which a statement runs; ``nonempty`` when there is one for certain.
+
+    ``outer`` is the mask that this one restricts: what was loaded under it serves here too.
+    """
 
     value: Value
     nonempty: bool
+    outer: Mask | None = None
 
 
 class Memo:
@@ -69,15 +106,24 @@ class Memo:
 
 @dataclass(slots=True)
 class Options:
-    """What holds for the whole module."""
+    """What holds for the whole module.
+
+    ``alignment`` is a promise in bytes for every buffer of the caller, ``facts`` rewrites sizes
+    (``N`` is ``4 * n``) where an alignment is sought. ``owned`` are the buffers that the program
+    allocates, and so aligns; ``reading`` tells of expressions, by identity, whether they load.
+    """
 
     name: str
-    target: CpuTarget
+    target: EmissionTarget
     fast_math: bool
     module: ModuleWriter
     inputs: frozenset[Buffer]
     uses_status: bool = False
     parallel_loops: int = 0
+    alignment: int = 1
+    facts: Mapping[Var, Affine] = field(default_factory=dict[Var, Affine])
+    owned: set[Buffer] = field(default_factory=set[Buffer])
+    reading: dict[int, tuple[Expr, bool]] = field(default_factory=dict[int, tuple[Expr, bool]])
 
     @property
     def attributes(self) -> str:

@@ -33,23 +33,58 @@ from tensorlang.ir.expr import (
     ScalarRef,
     Select,
     affine_conditions,
+    children,
     expr_variables,
+    index_values,
     iterate,
+    postorder,
 )
 from tensorlang.ir.lowered import FlatLoad
 
 
 def emit_expr(context: Context, expr: Expr) -> Value:
-    """Return the value of ``expr`` in its evaluation dtype: a scalar or a vector."""
+    """Return the value of ``expr`` in its evaluation dtype: a scalar or a vector.
+
+    What is computed in any case is emitted operands first, so that long chains do not recurse.
+    """
+    known = _known(context, expr)
+    if known is not None:
+        return known
+    for node in postorder((expr,), lambda node: _strict_operands(context, node)):
+        if _known(context, node) is None:
+            value = (_emit(context, node), node)  # the node too, lest its id be used again
+            mask = None if context.mask is None else context.mask.value.ref
+            context.values.set((_identity(node), mask), value)
+    known = _known(context, expr)
+    assert known is not None
+    return known
+
+
+def _known(context: Context, expr: Expr) -> Value | None:
+    """Return the value if it was computed in this statement, under this mask or a wider one."""
     if isinstance(expr, Const):
         return constant(expr.value, register_type(expr.dtype))
-    key = (id(expr), None if context.mask is None else context.mask.value.ref)
-    known = context.values.get(key)
-    if known is not None:
-        return known[0]
-    value = _emit(context, expr)
-    context.values.set(key, (value, expr))  # the node too, lest its id be used again
-    return value
+    identity, mask = _identity(expr), context.mask
+    while True:
+        known = context.values.get((identity, None if mask is None else mask.value.ref))
+        if known is not None:
+            return known[0]
+        if mask is None:
+            return None
+        mask = mask.outer
+
+
+def _identity(expr: Expr) -> int | FlatLoad:
+    """Return what tells a node from others: loads of one place are one value."""
+    return expr if isinstance(expr, FlatLoad) else id(expr)
+
+
+def _strict_operands(context: Context, expr: Expr) -> tuple[Expr, ...]:
+    """Return the operands whose values are needed whatever the data are."""
+    if not isinstance(expr, Select):
+        return children(expr)
+    branches = [part for part in (expr.then, expr.otherwise) if not reads_memory(context, part)]
+    return tuple(branches) if _is_lane_bound(context, expr) else (expr.condition, *branches)
 
 
 def _emit(context: Context, expr: Expr) -> Value:
@@ -89,8 +124,10 @@ def _emit_bitcast(context: Context, expr: Bitcast) -> Value:
 
 
 def _emit_select(context: Context, expr: Select) -> Value:
-    condition = _emit_truth(context, expr.condition)
-    then_reads, otherwise_reads = reads_memory(expr.then), reads_memory(expr.otherwise)
+    condition = _emit_truth(context, expr)
+    then_reads, otherwise_reads = (
+        _loads_anew(context, part) for part in (expr.then, expr.otherwise)
+    )
     if condition.type.lanes > 1:
         then = _emit_branch(context, expr.then, condition, then_reads)
         negated = inverted(context, condition) if otherwise_reads else condition
@@ -115,19 +152,39 @@ def _emit_branch(context: Context, branch: Expr, condition: Value, reads: bool) 
         return emit_expr(context, branch)
 
 
-def _emit_truth(context: Context, condition: Expr) -> Value:
-    """Return a condition; comparisons of index expressions become lane bounds where they can."""
-    if context.lane is not None:
-        forms = affine_conditions(condition)
-        if forms is not None:
-            truth = emit_conjunction(context, forms)
-            return constant(True, register_type(condition.dtype)) if truth is None else truth
-    return emit_expr(context, condition)
+def _emit_truth(context: Context, expr: Select) -> Value:
+    """Return the condition; comparisons of index expressions become lane bounds where they can."""
+    forms = affine_conditions(expr.condition) if _is_lane_bound(context, expr) else None
+    if forms is None:
+        return emit_expr(context, expr.condition)
+    truth = emit_conjunction(context, forms)
+    return constant(True, register_type(expr.condition.dtype)) if truth is None else truth
 
 
-def reads_memory(expr: Expr) -> bool:
-    """Whether evaluating ``expr`` loads something."""
-    return any(isinstance(node, FlatLoad) for node in iterate(expr))
+def _is_lane_bound(context: Context, expr: Select) -> bool:
+    return context.lane is not None and affine_conditions(expr.condition) is not None
+
+
+def _loads_anew(context: Context, branch: Expr) -> bool:
+    """Whether a branch loads what was not loaded already: ``where(x > 0, x, 0)`` does not."""
+    if not reads_memory(context, branch) or _known(context, branch) is not None:
+        return False
+    return any(
+        isinstance(node, FlatLoad) and _known(context, node) is None for node in iterate(branch)
+    )
+
+
+def reads_memory(context: Context, expr: Expr) -> bool:
+    """Whether evaluating ``expr`` loads something; remembered for every node below it."""
+    reading = context.options.reading
+    if id(expr) not in reading:
+        for node in iterate(expr):
+            operands = children(node) + index_values(node)
+            reads = isinstance(node, FlatLoad) or any(
+                [reading[id(operand)][1] for operand in operands]
+            )
+            reading[id(node)] = (node, reads)
+    return reading[id(expr)][1]
 
 
 def _varies(context: Context, expr: Expr) -> bool:

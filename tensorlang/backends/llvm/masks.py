@@ -93,7 +93,8 @@ def narrowed(context: Context, condition: Value, nonempty: bool = False) -> Mask
     condition = context.builder.broadcast(condition, context.lanes)
     if context.mask is None:
         return Mask(condition, nonempty)
-    return Mask(context.builder.binary("and", context.mask.value, condition), nonempty)
+    value = context.builder.binary("and", context.mask.value, condition)
+    return Mask(value, nonempty, context.mask)
 
 
 def inverted(context: Context, condition: Value) -> Value:

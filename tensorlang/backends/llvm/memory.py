@@ -14,7 +14,7 @@ registers: loads read every lane, and stores blend with what is there.
 
 from __future__ import annotations
 
-from tensorlang.backends.llvm.context import Context
+from tensorlang.backends.llvm.context import OWN_ALIGNMENT, Context
 from tensorlang.backends.llvm.conversions import from_memory, passthrough, to_memory
 from tensorlang.backends.llvm.indices import (
     constant_bounds,
@@ -26,7 +26,6 @@ from tensorlang.backends.llvm.indices import (
 from tensorlang.backends.llvm.masks import any_lane
 from tensorlang.backends.llvm.types import (
     I64,
-    PTR,
     Type,
     Value,
     constant,
@@ -34,7 +33,7 @@ from tensorlang.backends.llvm.types import (
     memory_type,
     vector,
 )
-from tensorlang.ir.affine import Affine
+from tensorlang.ir.affine import Affine, substitute
 from tensorlang.ir.lowered import Buffer
 
 
@@ -73,7 +72,9 @@ def _load_uniform(context: Context, buffer: Buffer, offset: Affine) -> Value:
     type = memory_type(buffer.dtype)
 
     def load() -> Value:
-        return _load(context, _address(context, buffer, offset), type, _alignment(buffer, offset))
+        return _load(
+            context, _address(context, buffer, offset), type, _alignment(context, buffer, offset)
+        )
 
     mask = context.mask
     if mask is None or mask.nonempty or _is_inside(context, buffer, offset, 0):
@@ -85,7 +86,7 @@ def _load_uniform(context: Context, buffer: Buffer, offset: Affine) -> Value:
 def _store_uniform(context: Context, buffer: Buffer, offset: Affine, value: Value) -> None:
     builder, mask, lanes = context.builder, context.mask, context.lanes
     address = _address(context, buffer, offset, inbounds=mask is None)
-    alignment = _alignment(buffer, offset)
+    alignment = _alignment(context, buffer, offset)
     if mask is None or (mask.nonempty and value.type.lanes == 1):
         last = builder.extract(value, lanes - 1) if value.type.lanes > 1 else value
         context.writer.line(f"store {last.text}, {address.text}, align {alignment}")
@@ -136,7 +137,7 @@ def _store_strided(
             return
     if stride not in (1, -1):
         addresses = _addresses_of_steps(context, buffer, start, stride)
-        _emit_scatter(context, value, addresses, _alignment(buffer, offset))
+        _emit_scatter(context, value, addresses, _alignment(context, buffer, offset))
         return
     selected = None if mask is None else mask.value
     if stride == -1:
@@ -148,14 +149,16 @@ def _store_strided(
 
 def _load_vector(context: Context, buffer: Buffer, start: Affine, mask: Value | None) -> Value:
     type = memory_type(buffer.dtype, context.lanes)
-    alignment = _alignment(buffer, start)
+    alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
         return _load(context, address, type, alignment)
-    name = f"@llvm.masked.load.{type.suffix}.p0"
-    context.writer.module.declare(f"{type.text} {name}(ptr, {mask.type.text}, {type.text})")
+    pointer = address.type
+    name = f"@llvm.masked.load.{type.suffix}.{pointer.suffix}"
+    signature = f"{pointer.text}, {mask.type.text}, {type.text}"
+    context.writer.module.declare(f"{type.text} {name}({signature})")
     operands = (
-        f"ptr align {alignment} {address.ref}, {mask.text}, "
+        f"{pointer.text} align {alignment} {address.ref}, {mask.text}, "
         f"{passthrough(buffer.dtype, context.lanes)}"
     )
     return context.writer.emit(f"call {type.text} {name}({operands})", type)
@@ -164,14 +167,16 @@ def _load_vector(context: Context, buffer: Buffer, start: Affine, mask: Value | 
 def _store_vector(
     context: Context, buffer: Buffer, start: Affine, value: Value, mask: Value | None
 ) -> None:
-    alignment = _alignment(buffer, start)
+    alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
         context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
         return
-    name = f"@llvm.masked.store.{value.type.suffix}.p0"
-    context.writer.module.declare(f"void {name}({value.type.text}, ptr, {mask.type.text})")
-    operands = f"{value.text}, ptr align {alignment} {address.ref}, {mask.text}"
+    pointer = address.type
+    name = f"@llvm.masked.store.{value.type.suffix}.{pointer.suffix}"
+    signature = f"{value.type.text}, {pointer.text}, {mask.type.text}"
+    context.writer.module.declare(f"void {name}({signature})")
+    operands = f"{value.text}, {pointer.text} align {alignment} {address.ref}, {mask.text}"
     context.writer.line(f"call void {name}({operands})")
 
 
@@ -191,7 +196,7 @@ def _load_lane_by_lane(context: Context, buffer: Buffer, start: Affine, stride: 
     for lane in range(context.lanes):
         offset = start + stride * lane
         address = _address(context, buffer, offset)
-        element = _load(context, address, scalar, _alignment(buffer, offset))
+        element = _load(context, address, scalar, _alignment(context, buffer, offset))
         result = context.writer.emit(
             f"insertelement {result.text}, {element.text}, i64 {lane}", type
         )
@@ -205,7 +210,7 @@ def _store_lane_by_lane(
         offset = start + stride * lane
         element = context.builder.extract(value, lane)
         address = _address(context, buffer, offset)
-        alignment = _alignment(buffer, offset)
+        alignment = _alignment(context, buffer, offset)
         context.writer.line(f"store {element.text}, {address.text}, align {alignment}")
 
 
@@ -226,7 +231,7 @@ def _emit_gather(context: Context, buffer: Buffer, addresses: Value, form: Affin
     name = f"@llvm.masked.gather.{type.suffix}.{addresses.type.suffix}"
     signature = f"{addresses.type.text}, {mask.type.text}, {type.text}"
     context.writer.module.declare(f"{type.text} {name}({signature})")
-    alignment = min(_alignment(buffer, form), type.bits // 8)
+    alignment = min(_alignment(context, buffer, form), type.bits // 8)
     operands = (
         f"{addresses.type.text} align {alignment} {addresses.ref}, {mask.text}, "
         f"{passthrough(buffer.dtype, context.lanes)}"
@@ -236,7 +241,9 @@ def _emit_gather(context: Context, buffer: Buffer, addresses: Value, form: Affin
 
 def _scatter(context: Context, buffer: Buffer, offsets: Value, form: Affine, value: Value) -> None:
     addresses = _addresses(context, buffer, offsets)
-    _emit_scatter(context, value, addresses, min(_alignment(buffer, form), value.type.bits // 8))
+    _emit_scatter(
+        context, value, addresses, min(_alignment(context, buffer, form), value.type.bits // 8)
+    )
 
 
 def _emit_scatter(context: Context, value: Value, addresses: Value, alignment: int) -> None:
@@ -249,17 +256,17 @@ def _emit_scatter(context: Context, value: Value, addresses: Value, alignment: i
 
 
 def _addresses(context: Context, buffer: Buffer, offsets: Value) -> Value:
-    type = vector("ptr", context.lanes)
     element = memory_type(buffer.dtype).text
     pointer = context.pointers[buffer]
+    type = vector(pointer.type.element, context.lanes)
     return context.writer.emit(f"getelementptr {element}, {pointer.text}, {offsets.text}", type)
 
 
 def _addresses_of_steps(context: Context, buffer: Buffer, start: Affine, stride: int) -> Value:
     """Return addresses as a base and constant steps, which need no 64-bit arithmetic a lane."""
-    type = vector("ptr", context.lanes)
     element = memory_type(buffer.dtype).text
     base = _address(context, buffer, start, inbounds=False)
+    type = vector(base.type.element, context.lanes)
     steps = lane_constants(range(0, stride * context.lanes, stride), "i64")
     return context.writer.emit(f"getelementptr {element}, {base.text}, {steps.text}", type)
 
@@ -276,7 +283,7 @@ def _address(context: Context, buffer: Buffer, offset: Affine, inbounds: bool = 
     position = emit_index(context, offset)
     word = "inbounds " if inbounds else ""
     return context.writer.emit(
-        f"getelementptr {word}{element}, {pointer.text}, {I64.text} {position.ref}", PTR
+        f"getelementptr {word}{element}, {pointer.text}, {I64.text} {position.ref}", pointer.type
     )
 
 
@@ -284,8 +291,12 @@ def _load(context: Context, address: Value, type: Type, alignment: int) -> Value
     return context.writer.emit(f"load {type.text}, {address.text}, align {alignment}", type)
 
 
-def _alignment(buffer: Buffer, offset: Affine) -> int:
-    base = buffer.alignment
+def _alignment(context: Context, buffer: Buffer, offset: Affine) -> int:
+    options = context.options
+    promised = OWN_ALIGNMENT if buffer in options.owned else options.alignment
+    if options.facts:  # N = 4 * n: then N * i + 4 * j is a multiple of 4
+        offset = substitute(offset, options.facts)
+    base = max(buffer.alignment, promised)
     return known_alignment(offset, memory_type(buffer.dtype).bits // 8, base)
 
 

@@ -12,7 +12,6 @@ extent of a failed check, and a word of our own. The entry returns 0, or 1 after
 from __future__ import annotations
 
 from tensorlang.backends.llvm.builder import Builder
-from tensorlang.backends.llvm.checks import RECORD_FUNCTION
 from tensorlang.backends.llvm.context import Context, Options
 from tensorlang.backends.llvm.conversions import from_memory
 from tensorlang.backends.llvm.statements import emit_stmt
@@ -34,15 +33,17 @@ def emit_module(program: LoweredProgram, target: CpuTarget, fast_math: bool = Fa
     options = Options(name, target, fast_math, module, frozenset(program.inputs))
     parameters = _emit_kernel(program, options)
     _emit_entry(options, parameters)
-    if options.uses_status:
-        module.functions.insert(0, RECORD_FUNCTION)
     return module.text()
 
 
 def _emit_kernel(program: LoweredProgram, options: Options) -> list[tuple[Type, str]]:
     """Emit the function that does the work; return its parameters' types and attributes."""
     writer = FunctionWriter(options.module)
-    context = Context(options, writer, Builder(writer, options.flags))
+    target = options.target
+    builder = Builder(
+        writer, options.flags, fused=target.fused_multiply_add, rounds=target.native_rounding
+    )
+    context = Context(options, writer, builder)
     parameters: list[tuple[Type, str]] = []
 
     def parameter(type: Type, attributes: str = "") -> Value:

@@ -128,7 +128,7 @@ def _emit_body_function(
     emit_stmt: Callable[[Context, Stmt], None],
 ) -> None:
     writer = FunctionWriter(outer.writer.module)
-    builder = Builder(writer, outer.builder.flags)
+    builder = outer.builder.beside(writer)
     arguments = [Value(f"%a{number}", field.value.type) for number, field in enumerate(fields)]
     inner = _inner_context(outer, writer, builder, uses, arguments)
     counter, extent, chunk = Value("%counter", PTR), arguments[-2], arguments[-1]

@@ -8,6 +8,8 @@ A condition that is one truth value for all lanes is a jump; one that differs is
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensorlang.backends.llvm.allocation import emit_allocate, storage_held
 from tensorlang.backends.llvm.context import Context, Lane, Mask
 from tensorlang.backends.llvm.conversions import convert
@@ -27,7 +29,9 @@ from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import Allocate, Buffer, Store
-from tensorlang.ir.program import For, If, Seq, Stmt
+from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
+
+_BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 
 
 def emit_stmt(context: Context, stmt: Stmt) -> None:
@@ -42,6 +46,9 @@ def emit_stmt(context: Context, stmt: Stmt) -> None:
             _emit_if(context, stmt)
         case Store():
             _emit_stores(context, stmt)
+        case Barrier():
+            context.writer.module.declare(f"void {_BARRIER}(i32) convergent")
+            context.writer.line(f"call void {_BARRIER}(i32 0)")
         case Allocate():
             if context.lane is not None:
                 raise CompileError(f"{stmt.buffer} is allocated inside a vectorized loop")
@@ -195,7 +202,7 @@ def _emit_masked_either(context: Context, stmt: If) -> None:
 
 
 def _emit_if_any(context: Context, mask: Mask, stmt: Stmt) -> None:
-    with context.when(any_lane(context, mask.value)), context.masked(Mask(mask.value, True)):
+    with context.when(any_lane(context, mask.value)), context.masked(replace(mask, nonempty=True)):
         emit_stmt(context, stmt)
 
 

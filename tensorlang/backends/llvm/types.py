@@ -15,7 +15,13 @@ from tensorlang.dtypes import DType, bf16, evaluation_dtype, f16
 
 _BITS = {
     "i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64,
-    "half": 16, "float": 32, "double": 64, "ptr": 64,
+    "half": 16, "float": 32, "double": 64,
+    "ptr": 64, "ptr addrspace(1)": 64, "ptr addrspace(3)": 64,
+}  # fmt: skip
+
+_SUFFIXES = {
+    "half": "f16", "float": "f32", "double": "f64",
+    "ptr": "p0", "ptr addrspace(1)": "p1", "ptr addrspace(3)": "p3",
 }  # fmt: skip
 
 
@@ -30,7 +36,7 @@ class Type:
         self.bits = _BITS[element]
         self.is_float = element in ("half", "float", "double")
         self.text = element if lanes == 1 else f"<{lanes} x {element}>"
-        short = {"half": "f16", "float": "f32", "double": "f64", "ptr": "p0"}.get(element, element)
+        short = _SUFFIXES.get(element, element)
         self.suffix = short if lanes == 1 else f"v{lanes}{short}"
 
     def __repr__(self) -> str:
@@ -68,6 +74,8 @@ def vector(element: str, lanes: int) -> Type:
 
 I1, I8, I16, I32, I64 = (vector(f"i{bits}", 1) for bits in (1, 8, 16, 32, 64))
 F32, F64, PTR = vector("float", 1), vector("double", 1), vector("ptr", 1)
+GLOBAL_PTR, SHARED_PTR = vector("ptr addrspace(1)", 1), vector("ptr addrspace(3)", 1)
+"""Pointers to the memory of a GPU: what all blocks see, and what one block shares."""
 
 
 @cache

@@ -18,23 +18,27 @@ def identifier(name: str) -> str:
 
 
 class ModuleWriter:
-    """The declarations, globals and finished functions of a module."""
+    """The declarations and finished functions of a module."""
 
-    __slots__ = ("declarations", "functions", "globals")
+    __slots__ = ("declarations", "functions", "helpers")
 
     def __init__(self) -> None:
         self.declarations: dict[str, None] = {}
-        self.globals: list[str] = []
         self.functions: list[str] = []
+        self.helpers: dict[str, str] = {}
 
     def declare(self, text: str) -> None:
         """Add ``declare TEXT`` once."""
         self.declarations[text] = None
 
+    def helper(self, name: str, text: str) -> None:
+        """Add a function that several places may call, once."""
+        self.helpers[name] = text
+
     def text(self) -> str:
         """Return the module."""
         declared = [f"declare {text}" for text in self.declarations]
-        return "\n".join([*self.globals, *declared, "", *self.functions]) + "\n"
+        return "\n".join([*declared, "", *self.helpers.values(), *self.functions])
 
 
 class FunctionWriter:

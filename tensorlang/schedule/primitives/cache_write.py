@@ -160,6 +160,8 @@ class CacheWrite:
         """Tell whether structure shows that exactly the guarded box is written."""
         if self.stage.is_recurrence or not self._is_alone(program, places):
             return False
+        if self.stage.predicate and self._continues(program, places):
+            return False  # an iteration may only copy, in and out
         if places[0].compute.part == "init":
             return False
         box = self._box(places, self._written(places)[0])

@@ -60,13 +60,15 @@ def redirect(body: Stmt, tensor: Tensor, target: Tensor) -> Stmt:
     return rewrite(body, visit)
 
 
-def require_constant_box(box: Box, tensor: Tensor, scope: Scope, loop: Var | None) -> None:
+def require_constant_box(
+    box: Box, tensor: Tensor, scope: Scope, loop: Var | None, what: str = "copy"
+) -> None:
     """Refuse registers for a box whose size is not known when compiling."""
     if scope != "local" or all(extent.is_constant for _, extent in box):
         return
     extents = ", ".join(str(extent) for _, extent in box)
     raise Refusal(
-        f"the copy of {tensor} has the extents ({extents}), and registers need constant ones",
+        f"the {what} of {tensor} has the extents ({extents}), and registers need constant ones",
         "split the loops so that one iteration touches a constant box, or fix the sizes",
         loops=() if loop is None else (loop,),
     )

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from tensorlang.ir.affine import ZERO, Var, affine
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
-from tensorlang.ir.program import Alloc, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Program, Scope, Seq, Stmt
 from tensorlang.ir.walk import iterate, sequence
 from tensorlang.schedule.boxes import Box, clipping_guard, reads_box
 from tensorlang.schedule.legality import require_proof
@@ -35,6 +35,7 @@ from tensorlang.schedule.primitives.base import (
     require_room,
     the_loop,
 )
+from tensorlang.schedule.primitives.caching import extents, origins, require_constant_box
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import (
     Place,
@@ -55,6 +56,7 @@ class ComputeAt:
 
     stage: Stage
     loop: Var
+    scope: Scope = "global"
 
     def check(self, program: Program) -> None:
         """Refuse outputs, scheduled stages, and loops that do not hold every consumer."""
@@ -82,6 +84,7 @@ class ComputeAt:
                 "a loop of a stage that reads it",
                 loops=(self.loop,),
             )
+        self._require_constant_box(program)
         around = (*enclosing(program.body, self.loop), *iterate(loop.body))
         require_visible(program, self.stage, around, "compute_at", self.loop)
         if self._reads_what_is_inside(program):
@@ -105,9 +108,14 @@ class ComputeAt:
         around = extents_around(body, self.loop) | own_extents(loop)
         guard = clipping_guard(self.stage, box, around)
         new = nest_over_box(self.stage, box, self.stage.name, guard)
-        inner = before_consumers(loop.body, self.stage, box, new)
+        inner = before_consumers(loop.body, self.stage, box, new, self.scope)
         body = replace_loop(body, self.loop, lambda old: replace(old, body=inner))
         return Outcome(replace(program, body=body))
+
+    def _require_constant_box(self, program: Program) -> None:
+        if self.scope == "local":
+            box = self._box(program)
+            require_constant_box(box, self.stage.tensor, self.scope, self.loop, "part")
 
     def _box(self, program: Program) -> Box:
         places = [place.inside(self.loop) for place in _below(program, self.loop)]
@@ -221,10 +229,10 @@ def is_untouched(place: Place, stage: Stage) -> bool:
     )
 
 
-def before_consumers(body: Stmt, stage: Stage, box: Box, nest: Stmt) -> Stmt:
+def before_consumers(body: Stmt, stage: Stage, box: Box, nest: Stmt, scope: Scope) -> Stmt:
     """Return ``body`` with a stage's storage and nest before the first statement that reads it."""
     if isinstance(body, Alloc):
-        return replace(body, body=before_consumers(body.body, stage, box, nest))
+        return replace(body, body=before_consumers(body.body, stage, box, nest, scope))
     stmts = body.stmts if isinstance(body, Seq) else (body,)
     first = next(
         n
@@ -233,5 +241,5 @@ def before_consumers(body: Stmt, stage: Stage, box: Box, nest: Stmt) -> Stmt:
     )
     rest = sequence(nest, *stmts[first:])
     for tensor in reversed(stage.tensors):
-        rest = Alloc(tensor, tuple(o for o, _ in box), tuple(e for _, e in box), "global", rest)
+        rest = Alloc(tensor, origins(box), extents(box), scope, rest)
     return sequence(*stmts[:first], rest)

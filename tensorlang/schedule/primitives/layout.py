@@ -111,10 +111,9 @@ class SetLayout:
         }
 
     def _require_injective(self, program: Program) -> None:
-        from tensorlang.poly.domain import Nest
-        from tensorlang.poly.layout import find_layout_fault
+        from tensorlang.poly.legality import find_layout_fault
 
-        fault = find_layout_fault(Nest(self.apply(program).program))
+        fault = find_layout_fault(self.apply(program).program)
         if fault is not None:
             raise Refusal(
                 f"the map does not give each element of {self.tensor} a place of its own",

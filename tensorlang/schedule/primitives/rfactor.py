@@ -25,7 +25,7 @@ from tensorlang.ir.derivation import Factored
 from tensorlang.ir.expr import Load
 from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
 from tensorlang.ir.walk import rewrite, sequence, substitute_in_expr
-from tensorlang.schedule.boxes import Box, writes_box, written_guard
+from tensorlang.schedule.boxes import Box, covers_box, writes_box, written_guard
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.place_inits import depth_of_place, reduction_variables
@@ -94,7 +94,8 @@ class Rfactor:
             )
         relative = Place(place.compute, place.ancestors[len(outside) :])
         box = writes_box([relative], stage.tensor)
-        if not written_guard(relative, stage, box, Place(place.compute, outside).extents())[1]:
+        around = Place(place.compute, outside).extents()
+        if not (covers_box(relative) and written_guard(relative, stage, box, around)[1]):
             require_proof(
                 self.apply(program).program,
                 f"the partial results of {stage.name} are no box",

@@ -34,7 +34,7 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
     anchor = group.anchor
     contraction = as_contraction(anchor)
     if contraction is not None:
-        schedule_contraction(schedule, anchor, contraction, machine)
+        schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)
     elif not anchor.axes:
@@ -62,7 +62,7 @@ def _shared_loop(schedule: Schedule, group: Group) -> Loop:
 
 def strip_rows(halo: int) -> int:
     """Return the height of a strip: what is computed twice is a small share of it."""
-    return max(16, 4 * halo)
+    return max(16, 4 * halo) if halo else 64
 
 
 def _schedule_stage(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:

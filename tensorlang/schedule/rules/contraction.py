@@ -26,36 +26,74 @@ if TYPE_CHECKING:
 
 
 def schedule_contraction(
-    schedule: Schedule, stage: Stage, contraction: Contraction, machine: Machine
+    schedule: Schedule,
+    stage: Stage,
+    contraction: Contraction,
+    machine: Machine,
+    epilogue: Stage | None = None,
 ) -> None:
-    """Schedule a contraction around a register tile of one row axis and the last column axis."""
-    loops = schedule[stage.name].loops
-    count = len(stage.axes)
-    data, sums = list(loops[:count]), list(loops[count:])
+    """Schedule a contraction around a register tile of one row axis and the last column axis.
+
+    With an ``epilogue`` (the bias and activation of a layer) the tiles are the epilogue's: each is
+    finished while its sums are at hand, and the sums have no storage beyond a tile.
+    """
     lanes = machine.lanes(stage.tensor.dtype)
+    count = len(stage.axes)
+    last = stage if epilogue is None else epilogue
+    data = list(schedule[last.name].loops[:count])
     rows, columns = machine.register_tile(stage.tensor.dtype)
     row = data[contraction.rows[-1]]
     column = data[-1]
-    others = [loop for loop in data if loop not in (row, column)]
+    # what only the rows' operand knows of runs inside a panel, so that it is packed once for all
+    inside = [data[place] for place in contraction.rows[:-1]]
+    outside = [loop for loop in data if loop not in (row, column, *inside)]
     columns = _fitting(column, columns, lanes)
     rows = _fitting(row, rows, 1)
     panel, in_panel = schedule.split(column, columns)
     tile, in_tile = schedule.split(row, rows)
-    vector_block, vector = schedule.split(in_panel, lanes) if columns > lanes else (None, in_panel)
-    inner: list[Loop] = [*sums, in_tile]
-    if vector_block is not None:
-        inner.append(vector_block)
-    schedule.reorder(*others, panel, tile, *inner, vector)
-    schedule.vectorize(vector)
-    if vector_block is not None:
-        schedule.unroll(vector_block)
-    schedule.unroll(in_tile)
-    outer = schedule.fuse(*others, panel) if others else panel
+    if epilogue is None:
+        sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
+        schedule.reorder(*outside, panel, *inside, tile, *sums, in_tile, in_panel)
+        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
+    else:
+        schedule.reorder(*outside, panel, *inside, tile, in_tile, in_panel)
+        schedule.compute_at(stage.name, tile, scope="local")
+        _schedule_tile(schedule, stage, rows, columns, lanes)
+        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
+    outer = schedule.fuse(*outside, panel) if outside else panel
     schedule.parallel(outer)
-    back = schedule.cache_write(stage.name, at=tile)
-    vectorize_copy(schedule, back.name, lanes)
-    if not others and _is_contiguous(stage, contraction):
+    if epilogue is None:
+        back = schedule.cache_write(stage.name, at=tile)
+        vectorize_copy(schedule, back.name, lanes)
+    if outside:
+        return
+    if _is_contiguous(stage, contraction):
         _pack(schedule, contraction, panel, lanes)
+    else:
+        _pack_transposed(schedule, stage, contraction, panel)
+
+
+def _schedule_tile(schedule: Schedule, stage: Stage, rows: int, columns: int, lanes: int) -> None:
+    """Order the loops that compute one tile: sums outside, rows and vectors inside."""
+    loops = list(schedule[stage.name].loops)
+    row = loops.pop(0) if rows > 1 else None  # a tile one row high has no loop over it
+    column = loops.pop(0)
+    inner = [column] if row is None else [row, column]
+    if loops:
+        schedule.reorder(*loops, *inner)
+    _fill_registers(schedule, row, column, columns, lanes)
+
+
+def _fill_registers(
+    schedule: Schedule, row: Loop | None, column: Loop, columns: int, lanes: int
+) -> None:
+    """Write out the rows and vectors of a tile."""
+    block, vector = schedule.split(column, lanes) if columns > lanes else (None, column)
+    schedule.vectorize(vector)
+    if block is not None:
+        schedule.unroll(block)
+    if row is not None:
+        schedule.unroll(row)
 
 
 def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int) -> None:
@@ -65,6 +103,20 @@ def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int)
         block, copy = schedule.split(copy, lanes)
         schedule.unroll(block)
     schedule.vectorize(copy)
+
+
+def _pack_transposed(
+    schedule: Schedule, stage: Stage, contraction: Contraction, panel: Loop
+) -> None:
+    """Copy a panel of an operand that is contiguous along another axis so that columns are last."""
+    column = stage.axes[-1].variable
+    indices = contraction.column_operand.indices
+    places = [n for n, index in enumerate(indices) if linear_coefficient(index, column) != 0]
+    if len(places) != 1 or linear_coefficient(indices[places[0]], column) != 1:
+        return
+    place = places[0]
+    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=panel)
+    schedule.layout(packed.name, lambda *i: (*i[:place], *i[place + 1 :], i[place]))
 
 
 def _is_contiguous(stage: Stage, contraction: Contraction) -> bool:

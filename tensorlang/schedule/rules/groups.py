@@ -3,17 +3,18 @@
 A stage joins its readers' group when they read it, along the anchor's leading axes, at the same
 positions or a few neighbouring ones: the rows of a softmax (the same row), the strips of a stencil
 (some rows more). ``Group.depth`` axes are shared exactly; if ``halo`` is not None, the next axis
-is shared in strips, of which each member computes up to ``halo`` positions more.
+is shared in strips, of which each member computes up to ``halo`` positions more. The last axis is
+never shared position by position: that would leave no loop to run in vectors.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlang.ir.affine import Affine, Var, linear_coefficient
+from tensorlang.ir.affine import Affine, Var, affine, linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.program import Program
-from tensorlang.schedule.rules.kinds import as_contraction, is_window, reads
+from tensorlang.schedule.rules.kinds import as_contraction, is_map, is_window, reads
 from tensorlang.schedule.tree import nest_of
 
 _MAX_HALO = 64
@@ -21,12 +22,17 @@ _MAX_HALO = 64
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """An anchor and the stages that join it, in order of computation."""
+    """An anchor and the stages that join it, in order of computation.
+
+    An anchor that is a contraction has no members, but may have an ``epilogue``: the map that
+    alone reads it, element by element, in whose tiles it is computed.
+    """
 
     anchor: Stage
     members: tuple[Stage, ...]
     depth: int = 0
     halo: int | None = None
+    epilogue: Stage | None = None
 
 
 def group_stages(program: Program) -> list[Group]:
@@ -41,6 +47,8 @@ def group_stages(program: Program) -> list[Group]:
         is_output = any(tensor in outputs for tensor in stage.tensors)
         if group is not None and not is_output and group.accepts(stage, readers):
             group.add(stage, readers)
+        elif group is not None and not is_output and group.ends(stage):
+            group.contraction = stage
         else:
             group = _Growing(stage)
         group_of[id(stage)] = group
@@ -57,10 +65,13 @@ class _Growing:
     def __init__(self, anchor: Stage) -> None:
         self.anchor = anchor
         self.members: list[Stage] = []
+        self.contraction: Stage | None = None
         self.reach: dict[int, list[int]] = {id(anchor): [0] * len(anchor.axes)}
 
     def accepts(self, stage: Stage, readers: list[Stage]) -> bool:
         if as_contraction(stage) is not None or as_contraction(self.anchor) is not None:
+            return False
+        if self.contraction is not None:
             return False
         if stage.is_recurrence or self.anchor.is_recurrence or not stage.axes:
             return False
@@ -69,6 +80,12 @@ class _Growing:
             return False
         recomputed = any(reach[: self._shared(reach)])
         return not recomputed or not stage.is_reduction or is_window(stage)
+
+    def ends(self, stage: Stage) -> bool:
+        """Tell whether the anchor is all that happens to the results of a contraction."""
+        if as_contraction(stage) is None or self.contraction is not None or self.members:
+            return False
+        return is_map(self.anchor) and _is_pointwise(self.anchor, stage)
 
     def add(self, stage: Stage, readers: list[Stage]) -> None:
         self.reach[id(stage)] = self._reach(stage, readers)
@@ -96,6 +113,8 @@ class _Growing:
         return found or []
 
     def finished(self, stages: list[Stage]) -> Group:
+        if self.contraction is not None:
+            return Group(self.contraction, (), epilogue=self.anchor)
         members = tuple(stage for stage in stages if stage in self.members)
         if not members:
             return Group(self.anchor, ())
@@ -103,7 +122,17 @@ class _Growing:
         widths = [max(self.reach[id(m)][axis] for m in members) for axis in range(shared)]
         depth = next((axis for axis, width in enumerate(widths) if width), shared)
         halo = widths[depth] if depth < shared and widths[depth] <= _MAX_HALO else None
+        if depth == len(self.anchor.axes):  # a strip of the last axis, so that vectors remain
+            depth, halo = depth - 1, 0
         return Group(self.anchor, members, depth, halo)
+
+
+def _is_pointwise(reader: Stage, stage: Stage) -> bool:
+    """Tell whether each element of the reader comes from the stage's element at the same place."""
+    extents = [axis.extent for axis in reader.axes]
+    here = tuple([affine(axis.variable) for axis in reader.axes])
+    same = extents == [axis.extent for axis in stage.axes]
+    return same and all(load.indices == here for load in reads(reader, stage))
 
 
 def _wider(one: list[int], other: list[int]) -> list[int]:

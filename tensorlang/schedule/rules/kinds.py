@@ -24,6 +24,9 @@ EXPENSIVE = frozenset(
 _WINDOW = 64
 """Points of a reduction up to which it is written out."""
 
+_FEW = 4
+"""Points up to which a sum of products is no contraction: a tile would not pay."""
+
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
@@ -45,7 +48,7 @@ def as_contraction(stage: Stage) -> Contraction | None:
     if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
         return None
     factors = _product_of_loads(stage.values[0])
-    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage):
+    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage, _FEW):
         return None
     left, right = factors
     last = stage.axes[-1].variable
@@ -117,14 +120,14 @@ def reads_last_axis(stage: Stage) -> bool:
     return False
 
 
-def is_window(stage: Stage) -> bool:
+def is_window(stage: Stage, most: int = _WINDOW) -> bool:
     """Tell whether a reduction runs over a small constant window, as a stencil's does."""
     points = 1
     for axis in stage.reduction_axes:
         if not axis.extent.is_constant:
             return False
         points *= axis.extent.constant
-    return 0 < points <= _WINDOW
+    return 0 < points <= most
 
 
 def is_conditional(stage: Stage) -> bool:

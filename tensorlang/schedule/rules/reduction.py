@@ -77,7 +77,8 @@ def _accumulate_columns(
     column = data[-1]
     if column.extent.isdigit() and int(column.extent) < lanes:
         return
-    outer, inner = schedule.split(column, lanes * _ACCUMULATORS)
+    # Half of the registers, so that each row is read in long runs.
+    outer, inner = schedule.split(column, lanes * machine.vector_registers // 2)
     block, lane = schedule.split(inner, lanes)
     schedule.reorder(outer, *reduction, block, lane)
     schedule.vectorize(lane)

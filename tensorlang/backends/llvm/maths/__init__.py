@@ -1,7 +1,7 @@
 """Elementary functions as vector instructions, one family a file.
 
 Input:  ``FUNCTIONS["exp"](builder, x)``, x a scalar or vector of f32 or f64
-Output: a value of the same type; no call, no branch, no table
+Output: a value of the same type; no table, no call (but sin, cos and tan of huge numbers)
 
 Each file states its method and its error bound. They are written over ``Builder`` alone, without
 fast-math flags, so that any backend of LLVM can use them.
@@ -19,7 +19,16 @@ from tensorlang.backends.llvm.maths.exponential import (
     emit_sigmoid,
 )
 from tensorlang.backends.llvm.maths.hyperbolic import emit_cosh, emit_sinh, emit_tanh
+from tensorlang.backends.llvm.maths.inverse_trigonometric import (
+    emit_acos,
+    emit_asin,
+    emit_atan,
+    emit_atan2,
+)
 from tensorlang.backends.llvm.maths.logarithm import emit_log, emit_log1p, emit_log2
+from tensorlang.backends.llvm.maths.power import emit_pow
+from tensorlang.backends.llvm.maths.rounding import emit_ceil, emit_floor, emit_round, emit_trunc
+from tensorlang.backends.llvm.maths.trigonometric import emit_cos, emit_sin, emit_tan
 from tensorlang.backends.llvm.types import Value
 
 FUNCTIONS: dict[str, Callable[..., Value]] = {
@@ -34,4 +43,16 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "sinh": emit_sinh,
     "cosh": emit_cosh,
     "erf": emit_erf,
+    "sin": emit_sin,
+    "cos": emit_cos,
+    "tan": emit_tan,
+    "asin": emit_asin,
+    "acos": emit_acos,
+    "atan": emit_atan,
+    "atan2": emit_atan2,
+    "pow": emit_pow,
+    "floor": emit_floor,
+    "ceil": emit_ceil,
+    "round": emit_round,
+    "trunc": emit_trunc,
 }

@@ -5,8 +5,8 @@ Output: ``(c0 + c1 x) + x^2 (c2 + c3 x)`` in fused multiply-adds
 
 Pairs are combined as in Estrin's scheme: the chain of dependent operations is logarithmic in the
 degree, and throughput is what a chain of them leaves in the scheduler's window. Coefficients come
-from ``fit_polynomials.py`` (a Remez exchange in high precision) and are rounded one after the
-other, the rest fitted again each time.
+from ``tests/backends/fit_polynomials.py`` (a Remez exchange in high precision) and are rounded one
+after the other, the rest fitted again each time.
 """
 
 from __future__ import annotations

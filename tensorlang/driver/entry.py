@@ -7,7 +7,8 @@ Output: a ``CompiledFunction``; for an operator whose ranks and dtypes come with
 
 from __future__ import annotations
 
-from typing import Any, overload
+from collections.abc import Mapping
+from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
 from tensorlang.driver.pipeline import compile_schedule
@@ -16,6 +17,17 @@ from tensorlang.lang.compute import Operator
 from tensorlang.runtime.callable import CompiledFunction
 from tensorlang.schedule.entry import schedule
 from tensorlang.schedule.schedule import Schedule
+
+Compiled = TypeVar("Compiled", covariant=True)
+
+
+@runtime_checkable
+class Compilable(Protocol[Compiled]):
+    """What knows how to compile itself: graphs, which are made of operators."""
+
+    def __tensorlang_compile__(self, options: CompileOptions, fixed: Mapping[str, Any]) -> Compiled:
+        """Return the compiled form; ``fixed`` are sizes and attributes."""
+        ...
 
 
 @overload
@@ -43,8 +55,9 @@ def compile(
 ) -> CompiledFunction | SpecializingFunction: ...
 
 
+@overload
 def compile(
-    x: Operator | Schedule,
+    x: Compilable[Compiled],
     target: str = "cpu",
     *,
     check_bounds: BoundsChecks = "auto",
@@ -52,16 +65,29 @@ def compile(
     fast_math: bool = False,
     opt_level: int = 3,
     **sizes_and_attributes: Any,
-) -> CompiledFunction | SpecializingFunction:
-    """Compile an operator or a schedule into a function over arrays.
+) -> Compiled: ...
+
+
+def compile(
+    x: Any,
+    target: str = "cpu",
+    *,
+    check_bounds: BoundsChecks = "auto",
+    verify: bool = True,
+    fast_math: bool = False,
+    opt_level: int = 3,
+    **sizes_and_attributes: Any,
+) -> Any:
+    """Compile an operator, a schedule or a graph into a function over arrays.
 
     Parameters
     ----------
     x
-        An operator, for which the default schedule is made, or a schedule. A schedule with steps
-        of your own is proved to compute its operator first.
+        An operator, for which the default schedule is made, a schedule, or a graph. A schedule
+        with steps of your own is proved to compute its operator first.
     target
-        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind.
+        ``"cpu"``, or ``"cpu -mcpu=NAME"`` for another processor of the same kind; ``"cuda:sm_90"``
+        makes PTX of a schedule with bound loops, to be read with ``source("ptx")``.
     check_bounds
         Whether indices taken from data are checked; "auto" checks those that are not proved to
         lie inside, False none: then a wrong index reads memory that is not the tensor's.
@@ -71,7 +97,7 @@ def compile(
     fast_math
         Lets results depend on the order of floating-point operations, and ignore NaN.
     opt_level
-        How hard LLVM tries, 0 to 3.
+        How hard LLVM tries, 0 to 3; for a graph also which passes run.
     **sizes_and_attributes
         Sizes to fix (``M=1024``) and attributes (``stride=2``) of an operator.
 
@@ -112,9 +138,12 @@ def compile(
             return SpecializingFunction(x, options, sizes_and_attributes)
         case Operator():
             return _compile_now(schedule(x, **sizes_and_attributes).default(), options)
+        case Compilable():
+            graph = cast("Compilable[Any]", x)
+            return graph.__tensorlang_compile__(options, sizes_and_attributes)
         case _:
             raise TypeError(
-                f"tl.compile takes an operator (@tl.compute) or a schedule, found"
+                f"tl.compile takes an operator (@tl.compute), a schedule or a graph, found"
                 f" {type(x).__name__}"
             )
 

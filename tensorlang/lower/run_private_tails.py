@@ -20,53 +20,19 @@ lanes that a packed copy has beyond the tensor are filled with zeros.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
-from tensorlang.dtypes import DType, bool_, i64
-from tensorlang.ir.affine import (
-    ZERO,
-    Affine,
-    ValueAtom,
-    Var,
-    affine,
-    depends_on,
-    minimum,
-    substitute,
-    variables_of,
-)
-from tensorlang.ir.definition import Stage, Tensor
-from tensorlang.ir.expr import Call, Const, Expr, IndexValue, Load, Select, iterate
+from tensorlang.ir.affine import Affine, depends_on
+from tensorlang.ir.definition import Stage
+from tensorlang.ir.expr import Load, iterate
 from tensorlang.ir.interval import bounds
-from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
-from tensorlang.ir.walk import map_children, rewrite_expr
+from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
+from tensorlang.ir.walk import map_children
+from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.known import Known, known_of
-from tensorlang.lower.storage import Storage, has_room, is_lane_axis, room_along
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What surrounds a statement: ranges, allocations, and the kinds of the loops."""
-
-    known: Known
-    storage: Storage = field(default_factory=dict[Tensor, Alloc])
-    loops: tuple[For | Fused, ...] = ()
-
-    def inside(self, stmt: Stmt) -> Place:
-        """Return what surrounds the children of ``stmt``."""
-        match stmt:
-            case For() | Fused():
-                return Place(self.known.inside(stmt), self.storage, (*self.loops, stmt))
-            case Alloc():
-                return replace(self, storage={**self.storage, stmt.tensor: stmt})
-            case _:
-                return self
-
-    def variables(self, *kinds: str) -> set[Var]:
-        """Return the variables of the surrounding loops of these kinds."""
-        return {
-            loop.variable for loop in self.loops if isinstance(loop, For) and loop.kind in kinds
-        }
+from tensorlang.lower.place import Place
+from tensorlang.lower.safe_reads import Filled, SafeReads
+from tensorlang.lower.storage import has_room, is_lane_axis, room_along
 
 
 def run_private_tails(program: Program) -> Program:
@@ -133,20 +99,19 @@ def _is_wanted(compute: Compute, alloc: Alloc, form: Affine, axis: int, place: P
 
 def _reads_data_dependent(stage: Stage) -> bool:
     return any(
-        isinstance(atom, ValueAtom)
+        depends_on_data(index)
         for node in iterate(*stage.values)
         if isinstance(node, Load)
         for index in node.indices
-        for atom, _ in index.terms
     )
 
 
-def _filled_axes(body: Stmt, place: Place) -> dict[int, set[int]]:
+def _filled_axes(body: Stmt, place: Place) -> Filled:
     """Return, for each ``Alloc`` (by id), the axes along which all its writers fill the spare room.
 
     A reader may then look there; what it finds is defined, if meaningless.
     """
-    filled: dict[int, set[int]] = {}
+    filled: Filled = {}
 
     def visit(stmt: Stmt, place: Place) -> None:
         if isinstance(stmt, Compute):
@@ -176,7 +141,7 @@ def _reaches_end(alloc: Alloc, axis: int, compute: Compute, known: Known) -> boo
     return known.proves(interval[1] - alloc.origin[axis] - room_along(alloc, axis) + 1)
 
 
-def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]]) -> Stmt:
+def _visit(stmt: Stmt, place: Place, filled: Filled) -> Stmt:
     if isinstance(stmt, Compute):
         axes = {
             axis for axis in _droppable(stmt, place) if _stays_in_box(stmt, axis, place, filled)
@@ -195,7 +160,7 @@ def _visit(stmt: Stmt, place: Place, filled: dict[int, set[int]]) -> Stmt:
     return body
 
 
-def _stays_in_box(compute: Compute, axis: int, place: Place, filled: dict[int, set[int]]) -> bool:
+def _stays_in_box(compute: Compute, axis: int, place: Place, filled: Filled) -> bool:
     """Whether writes along ``axis`` stay in the box, as it is or as it grows."""
     for tensor in compute.stage.tensors:
         alloc = place.storage[compute.redirect(tensor)]
@@ -210,113 +175,12 @@ def _run_everywhere(
     compute: Compute,
     axes: set[int],
     place: Place,
-    filled: dict[int, set[int]],
+    filled: Filled,
 ) -> Compute:
     """Return ``compute`` without the tail guards of ``axes``, its reads made safe."""
     dropped = {form for form, axis in _tails(compute) if axis in axes}
     guard = tuple([form for form in compute.guard if form not in dropped])
     stage = compute.stage
     if compute.part != "init":
-        reads = _Reads(compute, axes, place, filled)
-        values = tuple([rewrite_expr(value, reads.make_safe) for value in stage.values])
-        if any(new is not old for new, old in zip(values, stage.values, strict=True)):
-            stage = replace(stage, values=values)
+        stage = SafeReads(compute, axes, place, filled).stage()
     return replace(compute, stage=stage, guard=guard)
-
-
-class _Reads:
-    """Makes the loads of one instance safe beyond the ends of the unguarded axes."""
-
-    def __init__(
-        self, compute: Compute, axes: set[int], place: Place, filled: dict[int, set[int]]
-    ) -> None:
-        self.compute = compute
-        self.place = place
-        self.filled = filled
-        self.mapping = dict(zip(compute.stage.variables, compute.binding, strict=False))
-        self.beyond = {compute.stage.axes[axis].variable: axis for axis in axes}
-        self.lanes = place.variables("vectorized")
-        self.zeros = compute.stage.copies is not None and not self._is_local()
-        self.nonempty = {axis: self._is_nonempty(axis) for axis in axes}
-
-    def _is_local(self) -> bool:
-        target = self.compute.redirect(self.compute.stage.tensor)
-        return self.place.storage[target].scope == "local"
-
-    def _is_nonempty(self, axis: int) -> bool:
-        """Whether the loops, where they run at all, reach an instance inside the tensor."""
-        form = self.compute.stage.axes[axis].extent - 1 - self.compute.binding[axis]
-        first = {
-            variable: ZERO
-            for variable in variables_of(form)
-            if self.place.known.extents.get(variable, affine(variable)).is_constant
-        }
-        return self.place.known.proves(substitute(form, first))
-
-    def make_safe(self, node: Expr) -> Expr:
-        """Return a load that touches only memory that is there; other nodes as they are."""
-        if not isinstance(node, Load):
-            return node
-        tensor = self.compute.redirect(node.tensor)
-        indices = list(node.indices)
-        lazy: set[int] = set()
-        for dimension, index in enumerate(node.indices):
-            axes = {self.beyond[v] for v in variables_of(index) if v in self.beyond}
-            if not axes:
-                continue
-            if self.zeros:
-                lazy |= axes
-            elif not self._is_defined(tensor, dimension, index):
-                clamped = self._clamped(tensor, dimension, index)
-                if clamped is not None and all(self.nonempty[axis] for axis in axes):
-                    indices[dimension] = clamped
-                else:
-                    lazy |= axes
-        lazy |= {axis for axis, nonempty in self.nonempty.items() if not nonempty}
-        load = Load(node.tensor, tuple(indices)) if indices != list(node.indices) else node
-        if not lazy:
-            return load
-        condition = _conjunction(self._inside(axis) for axis in sorted(lazy))
-        return Select(condition, load, _zero(node.dtype), node.dtype)
-
-    def _is_defined(self, tensor: Tensor, dimension: int, index: Affine) -> bool:
-        """Whether reading ``index`` along ``dimension`` gives some defined value in any case."""
-        here = substitute(index, self.mapping)
-        known = self.place.known
-        if known.proves(tensor.shape[dimension] - 1 - here):
-            return True
-        alloc = self.place.storage.get(tensor)
-        return (
-            alloc is not None
-            and dimension in self.filled.get(id(alloc), set())
-            and has_room(alloc, dimension, here, known)
-        )
-
-    def _clamped(self, tensor: Tensor, dimension: int, index: Affine) -> Affine | None:
-        if depends_on(substitute(index, self.mapping), self.lanes):
-            return None  # lanes that are clamped would not be neighbours any more
-        return minimum(index, tensor.shape[dimension] - 1)
-
-    def _inside(self, axis: int) -> Affine:
-        end = self.compute.stage.axes[axis]
-        return end.extent - 1 - end.variable
-
-
-def _conjunction(forms: Iterable[Affine]) -> Expr:
-    """Return the condition that all ``forms`` are >= 0."""
-    result: Expr | None = None
-    for form in forms:
-        holds = Call("ge", (IndexValue(form, i64), Const(0, i64)), bool_)
-        result = holds if result is None else Call("and", (result, holds), bool_)
-    assert result is not None
-    return result
-
-
-def _zero(dtype: DType) -> Const:
-    match dtype.kind:
-        case "float":
-            return Const(0.0, dtype)
-        case "bool":
-            return Const(False, dtype)
-        case _:
-            return Const(0, dtype)

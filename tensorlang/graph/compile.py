@@ -1,0 +1,32 @@
+"""From a graph to a callable: passes, then each node's definition with the default schedule.
+
+Input:  a ``GraphProgram``, ``CompileOptions``      Output: a ``CompiledGraph``
+"""
+
+from __future__ import annotations
+
+from tensorlang.driver.options import CompileOptions
+from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.graph.executor import CompiledGraph
+from tensorlang.graph.passes import optimize
+from tensorlang.graph.program import GraphProgram, Node
+from tensorlang.lang.mistakes import definition_error
+from tensorlang.runtime.callable import CompiledFunction
+from tensorlang.schedule.schedule import Schedule
+
+
+def compile_graph(program: GraphProgram, options: CompileOptions) -> CompiledGraph:
+    """Return the callable of a graph; the passes that run depend on ``options.opt_level``.
+
+    Raises DefinitionError for a graph without outputs.
+    """
+    if not program.outputs:
+        raise definition_error(f"the graph {program.name} has no output; call g.output(y) first")
+    optimized = optimize(program, options.opt_level)
+    return CompiledGraph(optimized, [_compile(node, options) for node in optimized.nodes])
+
+
+def _compile(node: Node, options: CompileOptions) -> CompiledFunction:
+    function = compile_schedule(Schedule(node.definition).default(), options)
+    function.prepare()
+    return function

@@ -1,0 +1,228 @@
+"""Elementary functions: error bounds in units of the last place, and special values.
+
+References are computed in a wider type: f64 for f32, the 80-bit type of x86 for f64.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pytest
+
+from tensorlang.backends.llvm.maths import FUNCTIONS
+from tensorlang.dtypes import DType, f32, f64, to_numpy
+from tensorlang.ir.affine import Var
+from tests.backends.harness import AVX2, BASELINE, Kernel
+from tests.backends.programs import buffer, call, lanes_over, load, program, store
+from tests.backends.strategies import ELEMENTARY
+
+HAS_EXTENDED = np.finfo(np.longdouble).nmant > 60
+BOUNDS = {
+    "exp": 1.1, "exp2": 1.6, "expm1": 2.0, "sigmoid": 2.9, "log": 0.85, "log2": 1.3, "log1p": 0.9,
+    "tanh": 2.6, "sinh": 2.4, "cosh": 2.4, "erf": 1.4, "sin": 0.9, "cos": 0.9, "tan": 2.4,
+    "asin": 1.3, "acos": 1.3, "atan": 2.0, "atan2": 2.0, "pow": 1.8,
+}  # fmt: skip
+
+
+def erf(x: np.ndarray) -> np.ndarray:
+    return np.frompyfunc(math.erf, 1, 1)(x.astype(np.float64)).astype(x.dtype)
+
+
+REFERENCES: dict[str, Callable[..., np.ndarray]] = {
+    "exp": np.exp, "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log2": np.log2,
+    "log1p": np.log1p, "tanh": np.tanh, "sinh": np.sinh, "cosh": np.cosh, "erf": erf,
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "sin": np.sin, "cos": np.cos, "tan": np.tan,
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "atan2": np.arctan2, "pow": np.power,
+}  # fmt: skip
+
+
+@cache
+def kernel(name: str, dtype: DType, lanes: int, target: str = "cpu") -> Kernel:
+    size = Var("N")
+    sources = [buffer(f"X{k}", dtype, size) for k in range(2 if name in ("pow", "atan2") else 1)]
+    result = buffer("Y", dtype, size)
+    body = lanes_over(
+        size, lanes, lambda i: store(result, i, call(name, *[load(x, i) for x in sources]))
+    )
+    return Kernel(program(body, (size,), sources, (result,)), target)
+
+
+def evaluate(
+    name: str, dtype: DType, lanes: int, target: str, *arguments: np.ndarray
+) -> np.ndarray:
+    outcome = kernel(name, dtype, lanes, target)(arguments, (arguments[0].size,))
+    assert outcome.code == 0
+    return outcome.outputs[0]
+
+
+def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    """Return errors in units of the last place; a subnormal result may be 0."""
+    information = np.finfo(got.dtype)
+    rounded = exact.astype(got.dtype)
+    unit = np.maximum(np.spacing(np.abs(rounded)), np.spacing(information.tiny))
+    result = np.abs(got.astype(exact.dtype) - exact) / unit.astype(exact.dtype)
+    same = (got == rounded) & ~np.isfinite(rounded) | (np.isnan(got) & np.isnan(exact))
+    flushed = (got == 0) & (np.abs(exact) <= information.tiny)
+    result = np.where(same | flushed, 0, result).astype(np.float64)
+    return np.nan_to_num(result, nan=np.inf)
+
+
+def all_singles(step: int) -> np.ndarray:
+    """Every ``step``-th bit pattern of f32: all exponents, both signs, NaN and inf too."""
+    return np.arange(0, 2**32, step, dtype=np.uint64).astype(np.uint32).view(np.float32)
+
+
+def doubles(count: int = 20_000) -> np.ndarray:
+    generator = np.random.default_rng(3)
+    return np.concatenate(
+        [
+            generator.integers(0, 2**64, count, dtype=np.uint64).view(np.float64),
+            *[generator.uniform(-width, width, count) for width in (1, 10, 40, 750)],
+            np.exp(generator.uniform(-40, 3, count)),
+            1 + generator.normal(0, 1e-3, count),
+            np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 5e-324, 2.3e-308, 709.782, 709.783]),
+        ]
+    )
+
+
+ONE_OPERAND = sorted(name for name in REFERENCES if name not in ("atan2", "pow"))
+
+
+def test_every_elementary_function_has_a_bound() -> None:
+    assert {*BOUNDS, "rsqrt"} == ELEMENTARY
+    assert set(BOUNDS) <= set(FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", ONE_OPERAND)
+@pytest.mark.parametrize(("lanes", "target", "step"), [(16, "cpu", 20_011), (4, BASELINE, 80_021)])
+def test_single_precision(name: str, lanes: int, target: str, step: int) -> None:
+    x = all_singles(step)
+    with np.errstate(all="ignore"):
+        found = errors(
+            evaluate(name, f32, lanes, target, x), REFERENCES[name](x.astype(np.float64))
+        )
+    worst = found.argmax()
+    assert found[worst] <= BOUNDS[name], f"{found[worst]} units at {x[worst]!r}"
+
+
+@pytest.mark.skipif(not HAS_EXTENDED, reason="no wider type to compare with")
+@pytest.mark.parametrize("name", ONE_OPERAND)
+@pytest.mark.parametrize(("lanes", "target"), [(8, "cpu"), (2, BASELINE)])
+def test_double_precision(name: str, lanes: int, target: str) -> None:
+    x = doubles()
+    with np.errstate(all="ignore"):
+        found = errors(
+            evaluate(name, f64, lanes, target, x), REFERENCES[name](x.astype(np.longdouble))
+        )
+    worst = found.argmax()
+    slack = 1.0 if name == "erf" else 0.0  # the reference's own error
+    assert found[worst] <= BOUNDS[name] + slack, f"{found[worst]} units at {x[worst]!r}"
+
+
+@pytest.mark.parametrize("name", ["atan2", "pow"])
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize("target", ["cpu", BASELINE])
+def test_two_operands(name: str, dtype: DType, target: str) -> None:
+    wide = np.float64 if dtype is f32 else np.longdouble
+    if dtype is f64 and not HAS_EXTENDED:
+        pytest.skip("no wider type to compare with")
+    generator, count, kind = np.random.default_rng(4), 20_000, to_numpy(dtype)
+    values = [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 1e30, 1e-30, 2.0**53 + 2, 9007199254740993.0, np.inf]
+    special = np.array([*values, *[-value for value in values], np.nan])
+    first, second = (grid.ravel() for grid in np.meshgrid(special, special))
+    x = np.concatenate(
+        [first, np.exp(generator.uniform(-80, 80, count)), generator.uniform(-3, 3, count),
+         1 + generator.normal(0, 1e-3, count)]
+    ).astype(kind)  # fmt: skip
+    y = np.concatenate(
+        [second, generator.uniform(-8, 8, count), generator.integers(-20, 20, count),
+         generator.uniform(-1e5, 1e5, count)]
+    ).astype(kind)  # fmt: skip
+    got = evaluate(name, dtype, 8, target, x, y)
+    with np.errstate(all="ignore"):
+        exact = REFERENCES[name](x.astype(wide), y.astype(wide))
+        found = errors(got, exact)
+    worst = found.argmax()
+    assert found[worst] <= BOUNDS[name], f"{found[worst]} units at {x[worst]!r}, {y[worst]!r}"
+    zeros = (got == 0) & (exact == 0)
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(exact[zeros]))
+
+
+ODD = ("expm1", "log1p", "tanh", "sinh", "erf", "sin", "tan", "asin", "atan")
+
+
+@pytest.mark.parametrize("dtype", [f32, f64])
+def test_special_values(dtype: DType) -> None:
+    kind = to_numpy(dtype)
+    x = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e-44, -1e-44], kind)
+    for name in ONE_OPERAND:
+        got = evaluate(name, dtype, 8, "cpu", x)
+        with np.errstate(all="ignore"):
+            want = REFERENCES[name](x)
+            information = np.finfo(kind)
+            slack = 2 * information.eps * np.abs(want) + information.smallest_subnormal
+            near = np.abs(got - want) <= slack
+        agrees = (got == want) | (np.isnan(got) & np.isnan(want)) | near
+        assert agrees.all(), f"{name}: {got} instead of {want}"
+    for name in ODD:
+        got = evaluate(name, dtype, 8, "cpu", x)
+        assert not np.signbit(got[0])
+        assert np.signbit(got[1]), f"{name}(-0.0) lost its sign"
+
+
+def neighbours(value: float, kind: np.dtype, count: int = 40) -> np.ndarray:
+    """Return the numbers around ``value``, one after the other."""
+    integer = np.int32 if kind.itemsize == 4 else np.int64
+    centre = np.array(value, kind).view(integer)
+    return (centre + np.arange(-count, count + 1, dtype=integer)).astype(integer).view(kind)
+
+
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize("target", ["cpu", BASELINE])
+@pytest.mark.parametrize("name", ["exp", "exp2", "expm1", "sinh", "cosh", "tanh", "sigmoid"])
+def test_where_results_overflow_and_underflow(name: str, dtype: DType, target: str) -> None:
+    """Every number around the limits, where one comparison decides."""
+    if dtype is f64 and not HAS_EXTENDED:
+        pytest.skip("no wider type to compare with")
+    kind, wide = to_numpy(dtype), np.float64 if dtype is f32 else np.longdouble
+    low, high = np.finfo(kind).minexp, np.finfo(kind).maxexp
+    places = [e * (1 if name == "exp2" else math.log(2)) for e in (low, low + 1, high, high + 1)]
+    places += [-place for place in places] + [1e-300 if dtype is f64 else 1e-37, 0.5, 1.0, 9.01]
+    x = np.concatenate([neighbours(place, kind) for place in places])
+    with np.errstate(all="ignore"):
+        exact = REFERENCES[name](x.astype(wide))
+        got = evaluate(name, dtype, 8, target, x)
+        found = errors(got, exact)
+    worst = found.argmax()
+    assert found[worst] <= BOUNDS[name], f"{found[worst]} units at {x[worst]!r}: {got[worst]!r}"
+
+
+def test_powers_of_two_are_exact() -> None:
+    exponents = np.arange(-126, 128, dtype=np.float32)
+    powers = evaluate("exp2", f32, 16, "cpu", exponents)
+    np.testing.assert_array_equal(powers, np.exp2(exponents.astype(np.float64)))
+    np.testing.assert_array_equal(evaluate("log2", f32, 16, "cpu", powers), exponents)
+
+
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
+def test_no_library_calls_in_vector_code(name: str) -> None:
+    """Only sin, cos and tan call the C library, in a helper for huge numbers."""
+    size = Var("N")
+    arity = 2 if name in ("pow", "atan2") else 1
+    sources = [buffer(f"X{k}", f32, size) for k in range(arity)]
+    result = buffer("Y", f32, size)
+    body = lanes_over(
+        size, 8, lambda i: store(result, i, call(name, *[load(x, i) for x in sources]))
+    )
+    for target in (AVX2, BASELINE):
+        assembly = Kernel(program(body, (size,), sources, (result,)), target).artefact.assembly
+        called = {
+            line.split()[-1].removesuffix("@PLT")
+            for line in assembly.splitlines()
+            if "\tcall" in line or ("\tjmp\t" in line and "@PLT" in line)
+        }
+        allowed = {f"{name}f", f"{name}f.v8f32"} if name in ("sin", "cos", "tan") else set()
+        assert {c for c in called if "tensorlang" not in c} <= allowed

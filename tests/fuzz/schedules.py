@@ -1,0 +1,282 @@
+"""Random schedules: any primitive with any arguments; what is refused is counted and skipped.
+
+Input:  an operator, a ``Random``
+Output: a schedule with up to a dozen accepted steps, and how often each primitive was accepted
+
+A primitive may refuse; any other exception is a fault of the primitive.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import tensorlang as tl
+from tensorlang.ir.program import Alloc, For, Fused
+from tensorlang.ir.walk import iterate
+from tensorlang.schedule import resolve
+from tensorlang.schedule.handles import Loop
+from tensorlang.schedule.tree import handle_of, loops_of
+
+FACTORS = (1, 2, 3, 4, 5, 8)
+TAILS = ("auto", "auto", "auto", "guard", "peel", "mask", "pad", "shift")
+COPIES = 96  # how many copies of a statement unrolling and vectorising may make, all in all
+
+
+@dataclass
+class Drawn:
+    """A schedule and the account of how it came about."""
+
+    schedule: Any
+    accepted: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    copies: int = 1
+
+
+def draw_schedule(random: Random, operator: Any) -> Drawn:
+    drawn = Drawn(tl.schedule(operator))
+    wanted = random.choice([1, 2, 3, 4, 5, 6, 8, 12])
+    if random.random() < 0.25:
+        _blocked(random, drawn)
+    for _ in range(3 * wanted):
+        if sum(drawn.accepted.values()) >= wanted:
+            break
+        name = random.choices(list(STEPS), [weight for weight, _ in STEPS.values()])[0]
+        take(drawn, name, lambda name=name: STEPS[name][1](random, drawn))
+    return drawn
+
+
+def take(drawn: Drawn, name: str, step: Callable[[], object]) -> bool:
+    """Try a step; a schedule whose step was refused must be as it was."""
+    before = drawn.schedule.program
+    try:
+        step()
+    except tl.ScheduleError:
+        drawn.refused[name] += 1
+        if drawn.schedule.program is not before:
+            raise AssertionError(f"{name} was refused, but changed the schedule") from None
+        return False
+    if drawn.schedule.program is not before:
+        drawn.accepted[name] += 1
+    return True
+
+
+def _blocked(random: Random, drawn: Drawn) -> None:
+    """The usual tiling of one stage: split all loops, outer parts out, then choose kinds."""
+    s = drawn.schedule
+    stage = random.choice(s.stages)
+    outers: list[Any] = []
+    inners: list[Any] = []
+    for loop in stage.loops:
+
+        def split(loop: Any = loop) -> None:
+            outer, inner = s.split(loop, random.choice(FACTORS), random.choice(TAILS))
+            outers.append(outer)
+            inners.append(inner)
+
+        if not take(drawn, "split", split):
+            outers.append(loop)
+    if random.random() < 0.5:
+        random.shuffle(outers)
+        random.shuffle(inners)
+    if len(outers) + len(inners) > 1:
+        take(drawn, "reorder", lambda: s.reorder(*outers, *inners))
+    for loop in random.sample(inners, min(len(inners), 2)):
+        kind = random.choice(["unroll", "vectorize"])
+        take(drawn, kind, lambda loop=loop, kind=kind: _set_kind(drawn, kind, loop))
+
+
+# --- what to draw from ---------------------------------------------------------------------------
+
+
+def _loops(drawn: Drawn) -> list[Any]:
+    return list(loops_of(drawn.schedule.program.body))
+
+
+def _loop(random: Random, drawn: Drawn) -> Any:
+    found = _loops(drawn)
+    if not found:
+        raise tl.ScheduleError("no loops")
+    return Loop(drawn.schedule, handle_of(random.choice(found)))
+
+
+def _chain(random: Random, drawn: Drawn) -> list[Any]:
+    """Perfectly nested loops, from a random one on."""
+    found = _loops(drawn)
+    if not found:
+        raise tl.ScheduleError("no loops")
+    stmt = random.choice(found)
+    chain = []
+    while isinstance(stmt, For | Fused):
+        chain.append(Loop(drawn.schedule, handle_of(stmt)))
+        stmt = stmt.body
+    return chain
+
+
+def _stage(random: Random, drawn: Drawn) -> str:
+    return random.choice(list(resolve.stage_labels(drawn.schedule.program)))
+
+
+def _tensor(random: Random, drawn: Drawn) -> str:
+    inputs = [tensor.name for tensor in drawn.schedule.definition.inputs]
+    return random.choice([*inputs, _stage(random, drawn)])
+
+
+def _scope(random: Random) -> Any:
+    return random.choice(["global", "local", "local"])
+
+
+def _at_or_none(random: Random, drawn: Drawn) -> Any:
+    return None if random.random() < 0.15 else _loop(random, drawn)
+
+
+# --- the steps -----------------------------------------------------------------------------------
+
+
+def _split(random: Random, drawn: Drawn) -> None:
+    tail: Any = "exact" if random.random() < 0.02 else random.choice(TAILS)
+    drawn.schedule.split(_loop(random, drawn), random.choice(FACTORS), tail)
+
+
+def _tile(random: Random, drawn: Drawn) -> None:
+    loops = _chain(random, drawn)[:2]
+    drawn.schedule.tile(loops, [random.choice(FACTORS) for _ in loops], random.choice(TAILS))
+
+
+def _reorder(random: Random, drawn: Drawn) -> None:
+    loops = _chain(random, drawn)
+    random.shuffle(loops)
+    if len(loops) > 2 and random.random() < 0.3:
+        loops = loops[:2]
+    drawn.schedule.reorder(*loops)
+
+
+def _fuse(random: Random, drawn: Drawn) -> None:
+    drawn.schedule.fuse(*_chain(random, drawn)[: random.choice([2, 2, 3])])
+
+
+def _set_kind(drawn: Drawn, kind: str, loop: Any) -> None:
+    """Unroll or vectorise, but keep the code small enough to compile at once."""
+    extent = loop.extent
+    copies = int(extent) if extent.isdigit() else 1
+    if kind != "parallel" and drawn.copies * max(1, copies) > COPIES:
+        raise tl.ScheduleError("too much code")
+    before = drawn.schedule.program
+    getattr(drawn.schedule, kind)(loop)
+    if kind != "parallel" and drawn.schedule.program is not before:
+        drawn.copies *= max(1, copies)
+
+
+def _parallel(random: Random, drawn: Drawn) -> None:
+    _set_kind(drawn, "parallel", _loop(random, drawn))
+
+
+def _vectorize(random: Random, drawn: Drawn) -> None:
+    _short(random, drawn, "vectorize")
+
+
+def _unroll(random: Random, drawn: Drawn) -> None:
+    if random.random() < 0.2 and drawn.copies * 4 <= COPIES:
+        drawn.schedule.unroll(_loop(random, drawn), factor=random.choice([2, 3, 4]))
+        drawn.copies *= 4
+        return
+    _short(random, drawn, "unroll")
+
+
+def _short(random: Random, drawn: Drawn, kind: str) -> None:
+    """Choose a kind for a loop of constant extent, if there is one."""
+    constant = [loop for loop in _loops(drawn) if isinstance(loop, For) and loop.extent.is_constant]
+    if constant and random.random() < 0.95:
+        _set_kind(drawn, kind, Loop(drawn.schedule, handle_of(random.choice(constant))))
+    else:
+        _set_kind(drawn, kind, _loop(random, drawn))
+
+
+def _cache_read(random: Random, drawn: Drawn) -> None:
+    at = _at_or_none(random, drawn)
+    drawn.schedule.cache_read(_tensor(random, drawn), at=at, scope=_scope(random))
+
+
+def _cache_write(random: Random, drawn: Drawn) -> None:
+    at = _loop(random, drawn)
+    drawn.schedule.cache_write(_stage(random, drawn), at=at, scope=_scope(random))
+
+
+def _layout(random: Random, drawn: Drawn) -> None:
+    program = drawn.schedule.program
+    owned = [stmt.tensor for stmt in iterate(program.body) if isinstance(stmt, Alloc)]
+    if not owned:
+        raise tl.ScheduleError("nothing is owned")
+    tensor = random.choice(owned)
+    maps: dict[int, list[Any]] = {
+        1: [lambda i: (i // 4, i % 4), lambda i: 2 * i, lambda i: i + 1, lambda i: i // 2],
+        2: [
+            lambda i, j: (j, i),
+            lambda i, j: (i // 2, j, i % 2),
+            lambda i, j: (i, j // 4, j % 4),
+            lambda i, j: (j // 4, i, j % 4),
+            lambda i, j: (i, i + j),
+            lambda i, j: i + j,
+        ],
+        3: [lambda i, j, k: (k, i, j), lambda i, j, k: (i, k // 2, j, k % 2)],
+    }
+    rank = len(tensor.shape)
+    drawn.schedule.layout(tensor.name, random.choice(maps.get(rank, [lambda *p: p])))
+
+
+def _compute_at(random: Random, drawn: Drawn) -> None:
+    drawn.schedule.compute_at(_stage(random, drawn), _loop(random, drawn))
+
+
+def _reverse_compute_at(random: Random, drawn: Drawn) -> None:
+    drawn.schedule.reverse_compute_at(_stage(random, drawn), _loop(random, drawn))
+
+
+def _decompose(random: Random, drawn: Drawn) -> None:
+    drawn.schedule.decompose_reduction(_stage(random, drawn), _loop(random, drawn))
+
+
+def _assume(random: Random, drawn: Drawn) -> None:
+    sizes = drawn.schedule.definition.sizes
+    if not sizes:
+        raise tl.ScheduleError("no sizes")
+    size = random.choice(sizes).name
+    drawn.schedule.assume(random.choice([f"{size} % 2 == 0", f"{size} >= 2", f"{size} >= 1"]))
+
+
+def _undo(random: Random, drawn: Drawn) -> None:
+    if random.random() < 0.5:
+        drawn.schedule = drawn.schedule.fork()
+    drawn.schedule.undo()
+
+
+STEPS: dict[str, tuple[float, Callable[[Random, Drawn], None]]] = {
+    "split": (16, _split),
+    "tile": (4, _tile),
+    "reorder": (10, _reorder),
+    "fuse": (6, _fuse),
+    "peel": (4, lambda random, drawn: drawn.schedule.peel(_loop(random, drawn))),
+    "parallel": (7, _parallel),
+    "vectorize": (9, _vectorize),
+    "unroll": (7, _unroll),
+    "compute_at": (9, _compute_at),
+    "compute_inline": (
+        4, lambda random, drawn: drawn.schedule.compute_inline(_stage(random, drawn))
+    ),
+    "compute_root": (2, lambda random, drawn: drawn.schedule.compute_root(_stage(random, drawn))),
+    "reverse_compute_at": (5, _reverse_compute_at),
+    "cache_read": (9, _cache_read),
+    "cache_write": (9, _cache_write),
+    "layout": (5, _layout),
+    "rfactor": (7, lambda random, drawn: drawn.schedule.rfactor(_loop(random, drawn))),
+    "decompose_reduction": (3, _decompose),
+    "assume": (0.7, _assume),
+    "annotate": (
+        0.5, lambda random, drawn: drawn.schedule.annotate(_loop(random, drawn), hint=1)
+    ),
+    "undo": (2, _undo),
+}  # fmt: skip
+"""The primitives, with how often each is drawn."""
