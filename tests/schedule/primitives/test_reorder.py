@@ -96,8 +96,8 @@ def test_an_ordered_reduction_keeps_its_order():
         Counterexample: the ordered reduction ordered runs out of order
         sizes:  M = 1, N = 5
         loops:  i = 0, j.i = 1, j.o = 0, i' = 0, j.i' = 0, j.o' = 1
-                the update ordered[i=0, j=1] continues
-                the update ordered[i=0, j=4]
+                the update ordered[i=0, j=1]
+                continues the update ordered[i=0, j=4]
         in:     ordered[i] = custom(ordered[i]; x[i, 4 * j.o + j.i])  # if 4 * j.o + j.i < N
 
         Try: keep the loops that carry the dependence in their order
@@ -124,9 +124,9 @@ def test_across_storage_that_is_read():
 
             for i in H:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
                 for j in W:    # <-- here
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
