@@ -129,7 +129,9 @@ def _union_box(
                 ranges[axis] = _hull(ranges[axis], found, whole)
     box: list[Interval] = []
     for axis, interval in enumerate(ranges):
-        low, high = interval if interval is not None else (ZERO, tensor.shape[axis] - 1)
+        whole = (ZERO, tensor.shape[axis] - 1)
+        # Parts that reach out on either side may cover the axis together.
+        low, high = _clipped(interval, whole) if clip or interval is None else interval
         box.append((low, high - low + 1))
     return tuple(box)
 

@@ -23,7 +23,7 @@ from tensorlang.ir.affine import Affine, Var, depends_on, substitute, variables_
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.interval import Extents, bounds
 from tensorlang.ir.program import EMPTY, Alloc, Compute, For, Fused, Program, Run, Seq, Stmt
-from tensorlang.ir.walk import computes_of, loop_variables, map_children, sequence
+from tensorlang.ir.walk import computes_of, iterate, loop_variables, map_children, sequence
 from tensorlang.schedule.guards import inside_tensor, tails_of
 
 Path: TypeAlias = tuple[Stmt, ...]
@@ -204,23 +204,22 @@ def outer_target(target: Tensor, below: Path) -> Tensor | None:
     A copy that lives further in is filled from another place first: that is where an init goes.
     None for storage that begins empty inside.
     """
-    depth = {
-        stmt.tensor: position for position, stmt in enumerate(below) if isinstance(stmt, Alloc)
-    }
-    filled_from = {
-        copy: source
-        for copy, source in _copied(below)
-        if depth.get(copy, -1) > depth.get(source, -1)
-    }
-    while target in depth and target in filled_from:
-        target = filled_from[target]
-    return None if target in depth else target
+    inside = {stmt.tensor for stmt in iterate(below[0]) if isinstance(stmt, Alloc)} if below else ()
+    filled_from = _first_sources(below)
+    seen = {target}
+    while target in inside:
+        source = filled_from.get(target)
+        if source is None or source in seen:
+            return None
+        target = source
+        seen.add(target)
+    return target
 
 
-def _copied(below: Path) -> list[tuple[Tensor, Tensor]]:
-    """Return where each copy below the place goes, and what it copies."""
-    return [
-        (copy.redirect(copy.stage.tensor), copy.redirect(copy.stage.copies))
-        for copy in (computes_of(below[0]) if below else ())
-        if copy.stage.copies is not None
-    ]
+def _first_sources(below: Path) -> dict[Tensor, Tensor]:
+    """Return for each copy below the place what the first statement that fills it copies."""
+    found: dict[Tensor, Tensor] = {}
+    for copy in computes_of(below[0]) if below else ():
+        if copy.stage.copies is not None:
+            found.setdefault(copy.redirect(copy.stage.tensor), copy.redirect(copy.stage.copies))
+    return found

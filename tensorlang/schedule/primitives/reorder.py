@@ -21,7 +21,13 @@ from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import For, Fused, Program, Stmt
 from tensorlang.ir.walk import loop_variables
 from tensorlang.schedule.legality import require_proof
-from tensorlang.schedule.primitives.base import Outcome, enclosing_loops, obstacle, the_loop
+from tensorlang.schedule.primitives.base import (
+    Outcome,
+    enclosing_loops,
+    obstacle,
+    require_no_pieces,
+    the_loop,
+)
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.resolve import loop_paths
 from tensorlang.schedule.tree import Loop, handle_of, loops_of, places_of, replace_loop
@@ -123,6 +129,10 @@ class Reorder:
                         loops=self.loops,
                     )
             seen.update(loop_variables(loop))
+        piece = chain[-1].body  # below the last given loop, so that it stays where it is
+        run = piece.run if isinstance(piece, Fused) else None
+        if run is not None and handle_of(new[-1]) is not run.chunk:
+            require_no_pieces(chain[-1], "reorder")
 
     def _is_plainly_legal(self, chain: list[Loop]) -> bool:
         inner = chain[0]

@@ -22,6 +22,7 @@ from tensorlang.schedule.legality import require_independent
 from tensorlang.schedule.primitives.base import (
     Outcome,
     enclosing_loops,
+    require_no_pieces,
     require_plain,
     require_serial,
     the_loop,
@@ -44,6 +45,7 @@ class Vectorize:
         """Refuse symbolic or huge extents, dependent iterations, and nested vector loops."""
         loop = require_plain(the_loop(program, self.loop), "vectorize")
         require_serial(loop, "vectorize")
+        require_no_pieces(loop, "vectorize")
         lanes = require_constant_extent(program, self.loop, "vectorize", 16)
         widest = max(
             (t.dtype.bits for p in places_of(loop.body) for t in p.compute.stage.tensors), default=8

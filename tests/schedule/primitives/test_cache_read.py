@@ -14,9 +14,9 @@ def test_program_after():
         """
         for i in M:
             B.local = global f32[K, N]
-            for i in K:
+            for i' in K:
                 for j in N:
-                    B.local[i, j] = B[i, j]
+                    B.local[i', j] = B[i', j]
             for j in N:
                 for k in K:
                     matmul[i, j] += A[i, k] * B.local[k, j]
@@ -36,9 +36,9 @@ def test_the_box_that_an_iteration_reads_is_clipped():
         for i in M:
             for j.o in (N + 3) // 4:
                 B.local = global f32[K, 4] at [0, 4 * j.o]
-                for i in K:
+                for i' in K:
                     for j in 4:
-                        B.local[i, 4 * j.o + j] = B[i, 4 * j.o + j]  # if 4 * j.o + j < N
+                        B.local[i', 4 * j.o + j] = B[i', 4 * j.o + j]  # if 4 * j.o + j < N
                 for j.i in 4:
                     for k in K:
                         matmul[i, 4 * j.o + j.i] += A[i, k] * B.local[k, 4 * j.o + j.i]  # if 4 * j.o + j.i < N
@@ -183,9 +183,9 @@ def test_refused_where_there_is_no_storage():
 
             for i in H:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]    # <-- here
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]    # <-- here
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 

@@ -81,6 +81,15 @@ def test_nested_copies_of_an_accumulator():
     )
 
 
+def test_the_copy_that_fills_an_accumulator_can_be_cached():
+    def steps(s):
+        s.reorder("k", "i", "j")
+        s.cache_write("matmul", at="k", scope="global")
+        s.cache_write("matmul.local", at="matmul.local/i", scope="global")
+
+    accepts("matmul", steps, (0, 1, 2, 5))
+
+
 def test_the_copy_back_can_be_cached_too():
     def steps(s):
         s.reorder("k", "i", "j")
@@ -269,9 +278,9 @@ def test_refused():
 
             for i in H:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 

@@ -12,9 +12,9 @@ def test_a_stencil_per_row_and_per_strip():
         """
         for i in H:
             rows = global f32[3, W] at [i, 0]
-            for i in 3:
+            for i' in 3:
                 for j in W:
-                    rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                    rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
             for j in W:
                 blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
         """,
@@ -120,8 +120,8 @@ def test_a_scan_runs_over_its_whole_axis():
         """
         for j in N:
             sums = global i64[N]
-            for j in N:
-                sums[j] = where(j > 0, sums[j - 1] + x[j - 1], 0)
+            for j' in N:
+                sums[j'] = where(j' > 0, sums[j' - 1] + x[j' - 1], 0)
             scan_line[j] = sums[j] * 2 + x[j]
         """,
     )

@@ -30,9 +30,9 @@ def test_program_after():
         for i in M:
             for j.o in (N + 3) // 4:
                 B.local = global f32[K, 4] at [0, 4 * j.o] laid out (k, n) -> (n, k)
-                for i in K:
+                for i' in K:
                     for j in 4:
-                        B.local[i, 4 * j.o + j] = B[i, 4 * j.o + j]  # if 4 * j.o + j < N
+                        B.local[i', 4 * j.o + j] = B[i', 4 * j.o + j]  # if 4 * j.o + j < N
                 for j.i in 4:
                     for k in K:
                         matmul[i, 4 * j.o + j.i] += A[i, k] * B.local[k, 4 * j.o + j.i]  # if 4 * j.o + j.i < N

@@ -199,9 +199,9 @@ def test_refused_nests():
 
             parallel for i in H:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:    # <-- here
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 

@@ -83,7 +83,8 @@ def test_two_tails_one_after_the_other():
     def steps(s):
         s.tile(["i", "j"], [2, 4])
         s.peel("i.o")
-        s.peel("add/j.o")
+        s.peel("j.o#1")
+        s.peel("j.o#2")
 
     accepts("add", steps, (0, 1, 2, 5))
 

@@ -24,7 +24,7 @@ def test_program_after():
     )
 
 
-@pytest.mark.parametrize("order", itertools.permutations("ijk"))
+@pytest.mark.parametrize("order", list(itertools.permutations("ijk")))
 def test_every_order_of_a_reduction(order):
     accepts("matmul", lambda s: s.reorder(*order), (0, 1, 3))
 
@@ -97,8 +97,8 @@ def test_an_ordered_reduction_keeps_its_order():
         Counterexample: the ordered reduction ordered runs out of order
         sizes:  M = 1, N = 5
         loops:  i = 0, j.i = 1, j.o = 0, i' = 0, j.i' = 0, j.o' = 1
-                the update ordered[i=0, j=1] continues
-                the update ordered[i=0, j=4]
+                the update ordered[i=0, j=1]
+                continues the update ordered[i=0, j=4]
         in:     ordered[i] = custom(ordered[i]; x[i, 4 * j.o + j.i])  # if 4 * j.o + j.i < N
 
         Try: keep the loops that carry the dependence in their order
@@ -125,9 +125,9 @@ def test_across_storage_that_is_read():
 
             for i in H:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
                 for j in W:    # <-- here
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
@@ -221,6 +221,23 @@ def test_refused_around_two_parts():
 
 
 def test_refused_between_a_piece_and_its_positions():
+    s = start("matmul")
+    outer, inner = s.split(s.fuse("j", "k"), 4)
+    refused(
+        s,
+        lambda: s.reorder(outer, "i"),
+        """
+        reorder('j.k.o', 'i') is refused: j.k.o runs over pieces of a fused loop, and nothing may stand between it and j.k.i
+          AT
+
+            for i in M:
+                for j.k.o in (N * K + 3) // 4:    # <-- here
+                    for j.k.i = (j, k) in (N, K)[4 * j.k.o : + 4]:    # <-- here
+                        matmul[i, j] += A[i, k] * B[k, j]
+
+        Try: reorder before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
+        """,
+    )
     s = start("gather_rows")
     outer, inner = s.split(s.fuse("k", "j"), 4)
     refused(

@@ -126,8 +126,8 @@ def test_an_order_that_a_dependence_forbids():
         Counterexample: the ordered reduction ordered runs out of order
         sizes:  M = 1, N = 7
         loops:  i = 0, j.o.o = 0, j.i.o = 1, j.o.i = 0, j.i.i = 0, i' = 0, j.o.o' = 0, j.i.o' = 0, j.o.i' = 1, j.i.i' = 1
-                the update ordered[i=0, j=2] continues
-                the update ordered[i=0, j=5]
+                the update ordered[i=0, j=2]
+                continues the update ordered[i=0, j=5]
         in:     ordered[i] = custom(ordered[i]; x[i, 8 * j.o.o + 4 * j.o.i + 2 * j.i.o + j.i.i])  # if 8 * j.o.o + 4 * j.o.i + 2 * j.i.o + j.i.i < N
 
         Try: keep the loops that carry the dependence in their order

@@ -62,6 +62,14 @@ def test_a_fused_loop_of_fixed_sizes():
     accepts("add", lambda s: s.unroll(s.fuse("i", "j")), M=2, N=3)
 
 
+def test_the_pieces_of_a_fused_loop():
+    def steps(s):
+        s.unroll(s.split(s.fuse("j", "k"), 5)[0])
+
+    accepts("matmul", steps, (0, 1, 3), N=3, K=4)
+    compiles("matmul", steps, N=3, K=4)
+
+
 def test_compiled():
     compiles("matmul", lambda s: (s.unroll("i", factor=2), s.unroll("k", factor=3)))
 

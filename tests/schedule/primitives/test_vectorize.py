@@ -113,6 +113,26 @@ def test_refused_extents():
     )
 
 
+def test_refused_pieces():
+    s = start("matmul", M=2, N=3, K=4)
+    outer, _ = s.split(s.fuse("j", "k"), 4)
+    refused(
+        s,
+        lambda: s.vectorize(outer),
+        """
+        vectorize('j.k.o') is refused: j.k.o runs over pieces of a fused loop, and nothing may stand between it and j.k.i
+          AT
+
+            for i in 2:
+                for j.k.o in 3:    # <-- here
+                    for j.k.i = (j, k) in (3, 4)[4 * j.k.o : + 4]:    # <-- here
+                        matmul[i, j] += A[i, k] * B[k, j]
+
+        Try: vectorize before the fused loop is split; or fix the sizes: tl.schedule(op, N=1024)
+        """,
+    )
+
+
 def test_refused_dependences():
     s = start("row_sum", N=8)
     refused(
@@ -197,9 +217,9 @@ def test_refused_nests():
 
             for i in 4:    # <-- here
                 rows = global f32[3, W] at [i, 0]
-                for i in 3:
+                for i' in 3:
                     for j in W:
-                        rows[i + i, j] = image[i + i, j] + image[i + i, j + 1] + image[i + i, j + 2]
+                        rows[i + i', j] = image[i + i', j] + image[i + i', j + 1] + image[i + i', j + 2]
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
