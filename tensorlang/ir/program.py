@@ -180,6 +180,11 @@ class Program:
     conditions: tuple[Condition, ...] = ()
     derivations: tuple[Derivation, ...] = ()
 
+    def __str__(self) -> str:
+        from tensorlang.ir.printer import format_program  # which imports this module
+
+        return format_program(self)
+
 
 EMPTY = Seq(())
 

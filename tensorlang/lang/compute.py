@@ -331,7 +331,14 @@ class Operator:
 
     def __str__(self) -> str:
         if self.is_generic or any(p.default is MISSING for p in self._attributes()):
-            return f"{self!r}: traced for each rank and dtype; print(op.definition(tl.f32[M, N]))"
+            tensors = [
+                "tl.f32[M, N]" for p in self.parameters if p.kind == "generic" and not p.is_optional
+            ]
+            given = [f"{p.name}=..." for p in self._attributes() if p.default is MISSING]
+            return (
+                f"{self!r}: traced for each rank, dtype and attribute; "
+                f"print({self.name}.definition({', '.join(tensors + given)}))"
+            )
         return format_definition(self.definition())
 
     def __repr__(self) -> str:

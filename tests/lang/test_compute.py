@@ -397,3 +397,20 @@ def test_public_names():
         assert hasattr(tl, name), name
     with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
         tl.nonsense
+
+
+def test_what_prints_as_text():
+    @tl.compute
+    def clipped(x, *, top: float):
+        return tl.tensor(tl.minimum(x[i], top) for i in tl.grid(x.shape))
+
+    assert str(clipped) == (
+        "<operator clipped(x, top)>: traced for each rank, dtype and attribute; "
+        "print(clipped.definition(tl.f32[M, N], top=...))"
+    )
+    definition = clipped.definition(tl.f32[M], top=2.0)
+    assert str(definition) == (
+        "def clipped(x: f32[x0], top=2.0) -> f32[x0]:\n    clipped[i0 < x0] = minimum(x[i0], 2)"
+    )
+    s = tl.schedule(clipped, tl.f32[M], top=2.0)
+    assert str(s.program) == str(s)

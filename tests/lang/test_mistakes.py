@@ -575,7 +575,7 @@ def test_errors_are_builtins_too():
 def test_names_that_the_module_does_not_have():
     with pytest.raises(AttributeError, match=r"no attribute 'float32'; write tl\.f32$"):
         tl.float32
-    with pytest.raises(AttributeError, match="no attribute 'tensors'$") as error:
+    with pytest.raises(AttributeError, match=r"no attribute 'tensors'$") as error:
         tl.tensors
     assert error.value.name == "tensors"
     assert error.value.obj is tl

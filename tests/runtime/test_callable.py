@@ -379,7 +379,7 @@ def test_sources_and_report():
         f.source("ptx")
     with pytest.raises(ValueError, match="'c' is not one of 'schedule', 'loops', 'llvm', 'asm'"):
         f.source("c")
-    with pytest.raises(TypeError, match="^<compiled matmul.* for cpu> cannot be pickled$"):
+    with pytest.raises(TypeError, match=r"^<compiled matmul.* for cpu> cannot be pickled$"):
         pickle.dumps(f)
 
 
