@@ -130,6 +130,8 @@ class Maker:
                 return Value(f"tl.cast({loop.name}, tl.{dtype})", dtype, bound)
             if drawn < 0.18 and dtype != "bool":
                 return self._scalar(dtype)
+            if self.tensors[-1] not in self.inputs and random.random() < 0.4:
+                return convert(random, self.load_from(self.tensors[-1], loops), dtype)
             fitting = [h for h in self.tensors if h.element.dtype == dtype]
             if fitting and random.random() < 0.85:
                 weights = [1 + 2 * place for place in range(len(fitting))]
@@ -173,10 +175,17 @@ class Maker:
     def add_stage(self) -> None:
         random = self.random
         name = f"t{sum(1 for held in self.tensors if held.name[0] == 't')}"
-        kinds = ["map"] * 6 + ["reduce"] * 6 + ["inner", "inner", "scan", "scan", "pad", "tuple"]
+        kinds = (
+            ["map"] * 4
+            + ["follow"] * 5
+            + ["reduce"] * 6
+            + ["inner", "inner", "scan", "scan", "pad", "tuple"]
+        )
         match random.choice(kinds):
             case "map":
                 self._map(name)
+            case "follow":
+                self._follow(name)
             case "reduce":
                 self._reduce(name)
             case "inner":
@@ -198,6 +207,22 @@ class Maker:
         loops = self._loops((1, 1, 2, 2, 2, 3), "ijl")
         depth = self.random.choice([1, 2, 2, 3])
         value = expression(self.random, self.leaf(loops), self.random.choice(DTYPES), depth)
+        self._keep(name, loops, value.text, value)
+
+    def _follow(self, name: str) -> None:
+        """A map of the last tensor, element by element."""
+        held = self.tensors[-1]
+        loops = [Loop(n, extent) for n, extent in zip("ijl", held.shape, strict=False)]
+        here = self._loaded(held, [Index(loop.name) for loop in loops])
+        other = self.leaf(loops)
+
+        def load(dtype: str) -> Value:
+            drawn = self.random.random()
+            return convert(self.random, here, dtype) if drawn < 0.6 else other(dtype)
+
+        value = expression(self.random, load, self.random.choice(DTYPES), 2)
+        if held.name not in value.text and held.element.dtype != "bool":
+            value = add(here, convert(self.random, value, held.element.dtype))
         self._keep(name, loops, value.text, value)
 
     def _reduce(self, name: str) -> None:
@@ -428,7 +453,7 @@ WELFORD = """def welford(a, b):
 
 def draw_operator(random: Random) -> Sample:
     maker = Maker(random)
-    for _ in range(random.choice([1, 1, 2, 2, 3, 4])):
+    for _ in range(random.choice([1, 2, 2, 3, 3, 4])):
         maker.add_stage()
     return maker.finish()
 

@@ -15,11 +15,14 @@ from random import Random
 from typing import Any
 
 import tensorlang as tl
+from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, For, Fused
 from tensorlang.ir.walk import iterate
 from tensorlang.schedule import resolve
 from tensorlang.schedule.handles import Loop
-from tensorlang.schedule.tree import handle_of, loops_of
+from tensorlang.schedule.place_inits import reduction_variables
+from tensorlang.schedule.primitives.compute_at import consumers_of
+from tensorlang.schedule.tree import handle_of, loops_of, places_of
 
 FACTORS = (1, 2, 3, 4, 5, 8)
 TAILS = ("auto", "auto", "auto", "guard", "peel", "mask", "pad", "shift")
@@ -39,6 +42,10 @@ class Drawn:
 def draw_schedule(random: Random, operator: Any) -> Drawn:
     drawn = Drawn(tl.schedule(operator))
     wanted = random.choice([1, 2, 3, 4, 5, 6, 8, 12])
+    if random.random() < 0.3:  # stages can be moved while their loops are as they were made
+        for _ in range(2):
+            move = random.choice([_compute_at, _compute_at, _reverse_compute_at])
+            take(drawn, move.__name__[1:], lambda move=move: move(random, drawn))
     if random.random() < 0.25:
         _blocked(random, drawn)
     for _ in range(3 * wanted):
@@ -197,7 +204,16 @@ def _short(random: Random, drawn: Drawn, kind: str) -> None:
 
 def _cache_read(random: Random, drawn: Drawn) -> None:
     at = _at_or_none(random, drawn)
-    drawn.schedule.cache_read(_tensor(random, drawn), at=at, scope=_scope(random))
+    places = list(places_of(drawn.schedule.program.body))
+    if isinstance(at, Loop):
+        places = [p for p in places if any(handle_of(loop) is at.variable for loop in p.loops)]
+    read = [
+        place.compute.redirect(load.tensor).name
+        for place in places
+        for load in loads_of(*place.compute.stage.values)
+    ]
+    tensor = random.choice(read) if read and random.random() < 0.9 else _tensor(random, drawn)
+    drawn.schedule.cache_read(tensor, at=at, scope=_scope(random))
 
 
 def _cache_write(random: Random, drawn: Drawn) -> None:
@@ -228,11 +244,85 @@ def _layout(random: Random, drawn: Drawn) -> None:
 
 
 def _compute_at(random: Random, drawn: Drawn) -> None:
-    drawn.schedule.compute_at(_stage(random, drawn), _loop(random, drawn))
+    """Move a stage into a loop around those that read it, or anywhere."""
+    program = drawn.schedule.program
+    stages = [
+        s
+        for s in program.stages
+        if s.copies is None and consumers_of(program, s) and not _is_output(drawn, s)
+    ]
+    if not stages or random.random() < 0.1:
+        drawn.schedule.compute_at(_stage(random, drawn), _loop(random, drawn))
+        return
+    stage = random.choice(stages)
+    around = [
+        loop
+        for loop in _loops(drawn)
+        if all(loop in place.loops for place in consumers_of(program, stage))
+    ]
+    if not around:
+        raise tl.ScheduleError("no loop holds all that read it")
+    loop = Loop(drawn.schedule, handle_of(random.choice(around)))
+    drawn.schedule.compute_at(_label(drawn, stage), loop)
 
 
 def _reverse_compute_at(random: Random, drawn: Drawn) -> None:
-    drawn.schedule.reverse_compute_at(_stage(random, drawn), _loop(random, drawn))
+    """Move a stage into a loop of one that it reads, or anywhere."""
+    program = drawn.schedule.program
+    pairs = [
+        (place.compute.stage, stage)
+        for stage in program.stages
+        if stage.copies is None
+        for place in consumers_of(program, stage)
+        if place.compute.stage.copies is None and not place.compute.stage.is_reduction
+    ]
+    if not pairs or random.random() < 0.1:
+        drawn.schedule.reverse_compute_at(_stage(random, drawn), _loop(random, drawn))
+        return
+    reader, stage = random.choice(pairs)
+    loops = [loop for p in places_of(program.body) if p.compute.stage is stage for loop in p.loops]
+    if not loops:
+        raise tl.ScheduleError("it has no loops")
+    loop = Loop(drawn.schedule, handle_of(random.choice(loops)))
+    drawn.schedule.reverse_compute_at(_label(drawn, reader), loop)
+
+
+def _compute_inline(random: Random, drawn: Drawn) -> None:
+    inner = [s for s in drawn.schedule.program.stages if not _is_output(drawn, s)]
+    plain = [s for s in inner if not s.is_reduction and not s.is_recurrence and s.copies is None]
+    found = random.choice(plain) if plain and random.random() < 0.9 else None
+    drawn.schedule.compute_inline(_label(drawn, found) if found else _stage(random, drawn))
+
+
+def _is_output(drawn: Drawn, stage: Any) -> bool:
+    return any(tensor in drawn.schedule.definition.outputs for tensor in stage.tensors)
+
+
+def _label(drawn: Drawn, stage: Any) -> str:
+    labels = resolve.stage_labels(drawn.schedule.program)
+    return next(label for label, known in labels.items() if known is stage)
+
+
+def _rfactor(random: Random, drawn: Drawn) -> None:
+    """Split up a loop of a reduction, or any."""
+    moving = [
+        loop
+        for place in places_of(drawn.schedule.program.body)
+        for loop in place.loops
+        if isinstance(loop, For) and loop.variable in reduction_variables(place.compute)
+    ]
+    if not moving or random.random() < 0.1:
+        drawn.schedule.rfactor(_loop(random, drawn))
+    else:
+        drawn.schedule.rfactor(Loop(drawn.schedule, random.choice(moving).variable))
+
+
+def _peel(random: Random, drawn: Drawn) -> None:
+    outer = [loop for loop in _loops(drawn) if handle_of(loop).name.endswith(".o")]
+    found = random.choice(outer) if outer else random.choice(_loops(drawn) or [None])
+    if found is None:
+        raise tl.ScheduleError("no loops")
+    drawn.schedule.peel(Loop(drawn.schedule, handle_of(found)))
 
 
 def _decompose(random: Random, drawn: Drawn) -> None:
@@ -258,20 +348,18 @@ STEPS: dict[str, tuple[float, Callable[[Random, Drawn], None]]] = {
     "tile": (4, _tile),
     "reorder": (10, _reorder),
     "fuse": (6, _fuse),
-    "peel": (4, lambda random, drawn: drawn.schedule.peel(_loop(random, drawn))),
+    "peel": (4, _peel),
     "parallel": (7, _parallel),
     "vectorize": (9, _vectorize),
     "unroll": (7, _unroll),
     "compute_at": (9, _compute_at),
-    "compute_inline": (
-        4, lambda random, drawn: drawn.schedule.compute_inline(_stage(random, drawn))
-    ),
+    "compute_inline": (4, _compute_inline),
     "compute_root": (2, lambda random, drawn: drawn.schedule.compute_root(_stage(random, drawn))),
     "reverse_compute_at": (5, _reverse_compute_at),
     "cache_read": (9, _cache_read),
     "cache_write": (9, _cache_write),
     "layout": (5, _layout),
-    "rfactor": (7, lambda random, drawn: drawn.schedule.rfactor(_loop(random, drawn))),
+    "rfactor": (7, _rfactor),
     "decompose_reduction": (3, _decompose),
     "assume": (0.7, _assume),
     "annotate": (
