@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
+
+from tensorlang.dtypes import f32
 from tensorlang.ir.affine import Affine, Var, from_terms
 from tensorlang.ir.definition import Combiner, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
@@ -80,6 +83,8 @@ def _format_constant(expr: Const) -> str:
     value = expr.value
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
         return str(int(value))
+    if isinstance(value, float) and expr.dtype is f32:
+        return str(np.float32(value))  # the shortest text that is this number: 1e-05
     return str(value)
 
 

@@ -13,6 +13,7 @@ from tensorlang.ir.interval import bounds
 from tensorlang.ir.program import For, Program
 from tensorlang.ir.walk import loop_variables
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import Loop, Place, find_loop, places_of
 
 
@@ -94,9 +95,10 @@ def require_independent(program: Program, handle: Var, what: str, advice: str) -
     if is_plainly_independent(loop):
         return
     if _only_reduces(loop):
+        path = shortest_path(program, handle)
         raise Refusal(
             f"{what} {handle} would let two iterations combine into one element at once",
-            f'{handle} runs through a reduction: s.rfactor("{handle}") gives each iteration its '
+            f'{handle} runs through a reduction: s.rfactor("{path}") gives each iteration its '
             "own partial result, which may then run in parallel or as vector lanes",
             loops=(handle,),
             counterexample=_reduction_witness(loop, handle),

@@ -53,7 +53,7 @@ def test_docstring_and_signature_are_kept():
 
 def test_print():
     assert str(matmul) == format_definition(matmul.definition())
-    assert "print(op.definition(tl.f32[M, N]))" in str(double)
+    assert "print(double.definition(tl.f32[M, N]))" in str(double)
 
 
 def test_one_definition_per_specialization():

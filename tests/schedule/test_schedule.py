@@ -660,3 +660,11 @@ def test_steps_print_as_they_are_written():
     s.split("i", 8)
     s.parallel("i.o")
     assert repr(s.trace) == "(<split('i', 8) -> i.o, i.i>, <parallel('i.o')>)"
+
+
+def test_advice_names_loops_by_paths_that_are_unique():
+    s = tl.schedule(softmax)
+    with pytest.raises(tl.ScheduleError, match=r'outer, inner = s\.split\("e/j", 16\)'):
+        s.vectorize("e/j")
+    with pytest.raises(tl.ScheduleError, match=r's\.rfactor\("total/j"\) gives'):
+        s.parallel("total/j")

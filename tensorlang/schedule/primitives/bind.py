@@ -30,6 +30,7 @@ from tensorlang.schedule.primitives.base import (
 )
 from tensorlang.schedule.primitives.kinds import with_kind
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import Loop, handle_of, loops_of
 from tensorlang.targets.gpu import MAX_BLOCK, MAX_GRID, MAX_THREADS_PER_BLOCK
 
@@ -120,7 +121,7 @@ class Bind:
             raise Refusal(
                 f"the number of threads is fixed when compiling, and {self.loop} has no constant "
                 "number of iterations",
-                f's.split("{self.loop}", 128), then bind the inner loop',
+                f's.split("{shortest_path(program, self.loop)}", 128), then bind the inner loop',
                 loops=(self.loop,),
             )
         self._check_threads(program, extent)
@@ -136,7 +137,8 @@ class Bind:
             count = extent if extent > MAX_BLOCK[axis] else total
             raise Refusal(
                 f"a block would have {count} threads {which}, and {limit} are the most",
-                f's.split("{self.loop}", {min(limit, 256)}), then bind the inner loop',
+                f's.split("{shortest_path(program, self.loop)}", {min(limit, 256)}), then bind '
+                "the inner loop",
                 loops=(self.loop,),
             )
 

@@ -8,6 +8,7 @@ from tensorlang.ir.affine import Var
 from tensorlang.ir.program import LoopKind, Program
 from tensorlang.schedule.primitives.base import Outcome, the_loop
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import replace_loop
 
 
@@ -25,8 +26,9 @@ def require_constant_extent(program: Program, handle: Var, step: str, factor: in
     if isinstance(loop, For) and loop.extent.is_constant:
         return loop.extent.constant
     extent = loop.extent if isinstance(loop, For) else f"({', '.join(map(str, loop.extents))})"
+    path = shortest_path(program, handle)
     raise Refusal(
         f"{step} needs a constant number of iterations, and {handle} has {extent}",
-        f'split first: outer, inner = s.split("{handle}", {factor}); s.{step}(inner)',
+        f'split first: outer, inner = s.split("{path}", {factor}); s.{step}(inner)',
         loops=(handle,),
     )

@@ -47,7 +47,8 @@ class Parallel:
                 raise Refusal(
                     f"{handle_of(outer)} and {handle_of(inner)} would be parallel loops one inside "
                     "the other without being perfectly nested",
-                    f'fuse them: s.parallel(s.fuse("{handle_of(outer)}", "{handle_of(inner)}"))',
+                    "keep one of them serial, or reorder until they stand directly one inside the "
+                    "other (or fuse them first, and make the one loop parallel)",
                     loops=(handle_of(outer), handle_of(inner)),
                 )
         require_independent(

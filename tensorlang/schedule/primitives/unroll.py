@@ -27,6 +27,7 @@ from tensorlang.schedule.primitives.base import (
 from tensorlang.schedule.primitives.kinds import require_constant_extent, with_kind
 from tensorlang.schedule.primitives.split import Split
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import loops_of
 
 MAX_COPIES = 4096
@@ -60,9 +61,10 @@ class Unroll:
             if other.kind == "unrolled" and isinstance(other, For):
                 copies *= max(1, other.extent.constant)
         if copies * statements > MAX_COPIES:
+            path = shortest_path(program, self.loop)
             raise Refusal(
                 f"unrolling {self.loop} would write out {copies * statements} statements",
-                f's.split("{self.loop}", 8) first, then unroll the inner loop',
+                f's.split("{path}", 8) first, then unroll the inner loop',
                 loops=(self.loop,),
             )
 

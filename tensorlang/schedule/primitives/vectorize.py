@@ -29,6 +29,7 @@ from tensorlang.schedule.primitives.base import (
 )
 from tensorlang.schedule.primitives.kinds import require_constant_extent, with_kind
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import handle_of, loops_of, places_of
 
 MAX_VECTOR_BYTES = 16 * 64
@@ -54,7 +55,8 @@ class Vectorize:
         if lanes > limit:
             raise Refusal(
                 f"{lanes} lanes of {widest} bits are more than sixteen vector registers hold",
-                f's.split("{self.loop}", {min(limit, 64)}) first, then vectorize the inner loop',
+                f's.split("{shortest_path(program, self.loop)}", {min(limit, 64)}) first, then '
+                "vectorize the inner loop",
                 loops=(self.loop,),
             )
         around = [x for x in enclosing_loops(program.body, self.loop) if x.kind == "vectorized"]

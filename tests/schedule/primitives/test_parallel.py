@@ -205,7 +205,7 @@ def test_refused_nests():
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-        Try: fuse them: s.parallel(s.fuse("i", "j"))
+        Try: keep one of them serial, or reorder until they stand directly one inside the other (or fuse them first, and make the one loop parallel)
         """,
     )
     s = start("add", N=8)
