@@ -173,10 +173,5 @@ class Definition:
         """Return the stage that makes ``tensor``, None for an input."""
         return next((stage for stage in self.stages if tensor in stage.tensors), None)
 
-    def __str__(self) -> str:
-        from tensorlang.ir.printer import format_definition  # which imports this module
-
-        return format_definition(self)
-
 
 ParameterKind = Literal["tensor", "scalar", "dim"]
