@@ -62,7 +62,7 @@ class _Reader:
         self._scalars: list[Scalar] = []
         self._placeholders: dict[int, Placeholder] = {}
         self._nodes: list[Json] = []
-        self._made: dict[int, Expr] = {}
+        self._made: list[Expr] = []
 
     def definition(self, document: Json) -> Definition:
         self._vars = [Var(_text(name)) for name in document["variables"]]
@@ -84,7 +84,7 @@ class _Reader:
             conditions,
             tuple(self.var(n) for n in document["dims"]),
             tuple(_text(name) for name in document["parameters"]),
-            tuple((_text(n), _attribute(v)) for n, v in document["attributes"]),
+            tuple((_text(n), attribute_from_json(v)) for n, v in document["attributes"]),
             _read_location(document["location"]),
             _text(document["documentation"]),
         )
@@ -164,12 +164,11 @@ class _Reader:
                 raise ValueError(f"{kind!r} is no kind of index")
 
     def expr(self, number: Json) -> Expr:
+        """Return a node; those before it, among which its operands are, are made first."""
         position = _natural(number)
-        known = self._made.get(position)
-        if known is None:
-            known = self._node(self._nodes[position])
-            self._made[position] = known
-        return known
+        while len(self._made) <= position:
+            self._made.append(self._node(self._nodes[len(self._made)]))
+        return self._made[position]
 
     def _node(self, data: Json) -> Expr:
         kind, *rest = data
@@ -236,8 +235,13 @@ def _dtype(name: Json) -> DType:
     return BY_NAME[name]
 
 
-def _attribute(value: Json) -> Any:
-    return tuple(cast("dict[str, Any]", value)["tuple"]) if isinstance(value, dict) else value
+def attribute_from_json(value: Json) -> Any:
+    """Return an attribute that :func:`~tensorlang.ir.serialize.attribute_to_json` wrote."""
+    if isinstance(value, dict):
+        value = cast("dict[str, Any]", value)["tuple"]
+    if isinstance(value, list):
+        return tuple([attribute_from_json(part) for part in cast("list[Any]", value)])
+    return value
 
 
 def _read_location(data: Json) -> SourceLocation:

@@ -11,6 +11,8 @@ from __future__ import annotations
 import math
 from typing import Any, cast
 
+import numpy as np
+
 from tensorlang.ir.affine import (
     Affine,
     Atom,
@@ -40,6 +42,7 @@ from tensorlang.ir.expr import (
     Placeholder,
     ScalarRef,
     Select,
+    iterate,
 )
 from tensorlang.source import SourceLocation
 
@@ -79,7 +82,9 @@ class _Writer:
             "conditions": conditions,
             "dims": [self.var(dim) for dim in definition.dims],
             "parameters": list(definition.parameters),
-            "attributes": [[name, _plain(value)] for name, value in definition.attributes],
+            "attributes": [
+                [name, attribute_to_json(name, value)] for name, value in definition.attributes
+            ],
             "location": _location(definition.location),
             "documentation": definition.documentation,
             "variables": [variable.name for variable in self._vars],
@@ -141,14 +146,12 @@ class _Writer:
                 return ["value", self.expr(atom.expr)]
 
     def expr(self, expr: Expr) -> int:
-        known = self._known.get(id(expr))
-        if known is not None:
-            return known[0]
-        node = self._node(expr)
-        self._nodes.append(node)
-        number = len(self._nodes) - 1
-        self._known[id(expr)] = (number, expr)
-        return number
+        if id(expr) not in self._known:
+            for node in iterate(expr):  # operands first, so that depth is no matter
+                if id(node) not in self._known:
+                    self._nodes.append(self._node(node))
+                    self._known[id(node)] = (len(self._nodes) - 1, node)
+        return self._known[id(expr)][0]
 
     def _node(self, expr: Expr) -> Json:
         match expr:
@@ -184,8 +187,19 @@ def _number(value: float) -> Json:
     return value
 
 
-def _plain(value: Any) -> Json:
-    return {"tuple": list(cast("tuple[Any, ...]", value))} if isinstance(value, tuple) else value
+def attribute_to_json(name: str, value: Any) -> Json:
+    """Return an attribute as JSON; raises ValueError for a value that a text cannot hold."""
+    if isinstance(value, tuple | list):
+        parts = cast("tuple[Any, ...]", value)
+        return {"tuple": [attribute_to_json(name, part) for part in parts]}
+    if isinstance(value, np.generic):
+        value = cast("Any", value).item()
+    if value is not None and type(value) not in (bool, int, float, str):
+        raise ValueError(
+            f"the attribute {name} cannot be saved as JSON: it must be a number, a string, None or"
+            f" a tuple of these, not {type(value).__name__}"
+        )
+    return value
 
 
 def _location(location: SourceLocation) -> Json:

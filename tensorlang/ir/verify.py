@@ -17,13 +17,13 @@ from dataclasses import replace
 
 from tensorlang.errors import TensorlangError
 from tensorlang.ir.affine import Var, variables_of
-from tensorlang.ir.definition import Stage
+from tensorlang.ir.definition import Definition, Stage
 from tensorlang.ir.expr import iterate
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
-from tensorlang.ir.printer import format_stage, format_stmt
+from tensorlang.ir.printer import format_signature, format_stage, format_stmt
 from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.verify_lowered import LOWERED
-from tensorlang.ir.verify_rules import Rule, Scope, bound_variables
+from tensorlang.ir.verify_rules import Rule, Scope, bound_variables, in_order
 from tensorlang.ir.verify_scheduled import SCHEDULED, stage_faults
 from tensorlang.ir.walk import children_of
 from tensorlang.ir.walk import iterate as iterate_stmts
@@ -31,6 +31,31 @@ from tensorlang.ir.walk import iterate as iterate_stmts
 
 class VerificationError(TensorlangError):
     """A program that no step may produce: a fault of a schedule's step or of a lowering pass."""
+
+
+def verify_definition(definition: Definition) -> None:
+    """Raise VerificationError unless outputs are computed, and shapes known before the call.
+
+    The stages are the business of :func:`verify_scheduled`.
+    """
+    sizes = frozenset(definition.sizes)
+    made = {tensor for stage in definition.stages for tensor in stage.tensors}
+    for output in definition.outputs:
+        if output not in made:
+            raise _error("outputs are computed", f"{output} is not", format_signature(definition))
+    forms = [extent for t in (*definition.inputs, *made) for extent in t.shape]
+    forms += [condition.form for condition in definition.conditions]
+    for form in forms:
+        for variable in in_order(variables_of(form) - sizes):
+            detail = f"{variable} is no size, in {form}"
+            raise _error(
+                "shapes and conditions are over sizes", detail, format_signature(definition)
+            )
+    for size in definition.dims:
+        if size not in sizes:
+            raise _error(
+                "sizes given by name are sizes", f"{size} is not", format_signature(definition)
+            )
 
 
 def verify_scheduled(program: Program) -> None:

@@ -23,7 +23,7 @@ from tensorlang.lang.finish import finish
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import Parameter, as_dtype
 from tensorlang.lang.tensor import TensorHandle
-from tensorlang.lang.trace import Trace, pop, push
+from tensorlang.lang.trace import Trace, active, pop, push
 from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation
 
@@ -57,12 +57,25 @@ def trace_function(
     code = cast("FunctionType", inspect.unwrap(function)).__code__
     trace = Trace(name, code, list(bound.sizes), list(bound.inputs), list(bound.scalars))
     push(trace)
+    too_deep = False
+    returned: object = None
+    stages, outputs = (), ()
     try:
         returned = _call(function, parameters, bound, attributes, trace)
         stages, outputs = finish(trace, returned, location)
+    except RecursionError:
+        too_deep = True
     finally:
         pop()
         trace.frame = None
+    if too_deep:  # said by the outermost operator, where there is room to say it
+        if active() is not None:
+            raise RecursionError
+        raise definition_error(
+            f"{name} calls itself, or what it calls does, more often than Python can: give the"
+            " recursion an end that an attribute reaches (n=n - 1)",
+            location,
+        )
     present = [p.name for p in parameters if p.name not in attributes]
     return Definition(
         name=name,

@@ -47,6 +47,8 @@ from tensorlang.ir.expr import (
     Placeholder,
     ScalarRef,
     Select,
+    children,
+    postorder,
     value_atom,
 )
 from tensorlang.ir.lowered import (
@@ -196,12 +198,14 @@ class _Instance:
     done: dict[int, Expr] = field(default_factory=dict[int, Expr])
 
     def value(self, expr: Expr) -> Expr:
-        known = self.done.get(id(expr))
-        if known is None:
-            known = self.done[id(expr)] = self.translate(expr)
-        return known
+        if id(expr) not in self.done:
+            for node in postorder((expr,), children):
+                if id(node) not in self.done:
+                    self.done[id(node)] = self.translate(node)
+        return self.done[id(expr)]
 
     def translate(self, expr: Expr) -> Expr:
+        """Return a node over its operands, which were translated before."""
         match expr:
             case Load():
                 return _widened(self.load(expr))

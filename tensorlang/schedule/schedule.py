@@ -306,21 +306,33 @@ class Schedule(Session):
         return to_python(self.definition.name, self._fixed, self.trace)
 
     def to_json(self) -> str:
-        """Return the schedule, with its definition, as JSON text."""
-        from tensorlang.ir.serialize import definition_to_json
+        """Return the schedule, with its definition, as JSON text.
 
-        document = {
-            "tensorlang_schedule": JSON_VERSION,
-            "definition": definition_to_json(self.definition),
-            "fixed": self._fixed,
-            "steps": [step.to_json() for step in self._steps],
-        }
+        Raises ScheduleError for attributes that are no numbers, strings, None or tuples of these.
+        """
+        from tensorlang.ir.serialize import attribute_to_json, definition_to_json
+
+        attributes = dict(self.definition.attributes)
+        try:
+            document = {
+                "tensorlang_schedule": JSON_VERSION,
+                "definition": definition_to_json(self.definition),
+                "fixed": {
+                    # a dtype is known to the definition by its name
+                    name: attribute_to_json(name, attributes.get(name, value))
+                    for name, value in self._fixed.items()
+                },
+                "steps": [step.to_json() for step in self._steps],
+            }
+        except ValueError as error:
+            raise ScheduleError(f"{self.definition.name}: {error}") from None
         return json.dumps(document)
 
     @classmethod
     def from_json(cls, text: str) -> Schedule:
         """Rebuild a schedule from :meth:`to_json`'s text; raises ScheduleError for other text."""
-        from tensorlang.ir.deserialize import definition_from_json
+        from tensorlang.ir.deserialize import attribute_from_json, definition_from_json
+        from tensorlang.ir.verify import VerificationError, verify_definition, verify_scheduled
 
         try:
             document = json.loads(text)
@@ -331,9 +343,17 @@ class Schedule(Session):
             fixed: dict[str, Any] = document["fixed"]
             if not isinstance(fixed, dict):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise TypeError(f"{fixed!r} are no sizes and attributes by name")
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            fixed = {name: attribute_from_json(value) for name, value in fixed.items()}
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise ScheduleError(f"this is no saved schedule: {error}") from None
-        schedule = cls(definition, fixed)
+        try:
+            verify_definition(definition)
+            schedule = cls(definition, fixed)
+            verify_scheduled(schedule.program)
+        except VerificationError as error:
+            raise ScheduleError(f"this is no saved schedule: {error}") from None
+        # Nobody traced the definition: that its indices stay inside is to be proved.
+        schedule._is_read = True
         schedule._replay(steps)
         return schedule
 

@@ -39,6 +39,7 @@ class Session:
         self._fixed = dict(fixed or {})
         self._operator = operator
         self._applying_rules = False
+        self._is_read = False
 
     @property
     def program(self) -> Program:
@@ -62,8 +63,8 @@ class Session:
 
     @property
     def is_hand_written(self) -> bool:
-        """Whether a step was taken by hand (and so is proved when compiled)."""
-        return any(not step.by_rule for step in self._steps)
+        """Whether a step was taken by hand, or all was read from a text: it is to be proved."""
+        return self._is_read or any(not step.by_rule for step in self._steps)
 
     @property
     def loops(self) -> tuple[Loop, ...]:
@@ -124,6 +125,7 @@ class Session:
         copy._fixed = dict(self._fixed)
         copy._operator = self._operator
         copy._applying_rules = False
+        copy._is_read = self._is_read
         return copy
 
     def _take(self, step: Step, make: Callable[[], Primitive]) -> tuple[Var | Stage, ...]:

@@ -581,3 +581,29 @@ def test_names_that_the_module_does_not_have():
     assert error.value.obj is tl
     assert {"tensor", "compile", "testing"} <= set(dir(tl))
     assert not {"sys", "Any", "annotations"} & set(dir(tl))
+
+
+def test_recursion_without_end():
+    @tl.compute
+    def endless(x: tl.f32[N]):
+        return other(x)
+
+    @tl.compute
+    def other(x: tl.f32[N]):
+        return endless(x)
+
+    with pytest.raises(tl.DefinitionError) as caught:
+        endless.definition()
+    assert str(caught.value).startswith(
+        "endless calls itself, or what it calls does, more often than Python can: give the"
+        " recursion an end that an attribute reaches (n=n - 1)\n  at "
+    )
+    with pytest.raises(tl.DefinitionError):  # nothing is left behind
+        other.definition()
+
+    @tl.compute
+    def doubled(x: tl.f32[N], *, n: int = 3):
+        half = x if n == 0 else doubled(x, n=n - 1)
+        return tl.tensor(half[i] * 2 for i in N)
+
+    assert doubled.reference(np.ones(1, np.float32))[0] == 16

@@ -668,3 +668,79 @@ def test_advice_names_loops_by_paths_that_are_unique():
         s.vectorize("e/j")
     with pytest.raises(tl.ScheduleError, match=r's\.rfactor\("total/j"\) gives'):
         s.parallel("total/j")
+
+
+def with_nodes(change) -> str:
+    """The document of matmul without steps, with ``change`` made to its nodes."""
+    saved = json.loads(tl.schedule(matmul).to_json())
+    change(saved["definition"], saved["definition"]["nodes"])
+    return json.dumps(saved)
+
+
+def test_indices_that_nobody_traced_are_proved_also_without_steps():
+    """A definition from a text has not been through the checks of one that was traced."""
+
+    def read_far_away(definition, nodes):
+        load = next(node for node in nodes if node[0] == "load")
+        load[2][0][0] = -1_000_000
+
+    s = tl.Schedule.from_json(with_nodes(read_far_away))
+    with pytest.raises(tl.ScheduleError, match="bounds"):
+        tl.compile(s)
+    tl.compile(tl.Schedule.from_json(with_nodes(lambda definition, nodes: None)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda definition, nodes: definition["outputs"].__setitem__(0, 0),
+        lambda definition, nodes: definition["conditions"].append([[0, [[3, 1]]], "i", False]),
+        lambda definition, nodes: definition["stages"][0]["tensors"][0][1].__setitem__(
+            0, [0, [[3, 1]]]
+        ),
+        lambda definition, nodes: definition["dims"].append(3),
+        lambda definition, nodes: definition["stages"][0]["axes"].pop(),
+        lambda definition, nodes: definition["stages"][0]["values"].append(0),
+    ],
+)
+def test_a_definition_of_the_wrong_form_is_refused(change):
+    with pytest.raises(tl.ScheduleError, match="this is no saved schedule"):
+        tl.Schedule.from_json(with_nodes(change))
+
+
+def test_attributes_come_back_from_json():
+    @tl.compute
+    def scaled(x: tl.f32[N], *, by: object = None):
+        return tl.tensor(x[i] * 2 for i in N)
+
+    for value in (None, True, 1, 1.5, -0.0, "s", (1, 2), ((1, (2, "x")), 3), np.float32(2), tl.f64):
+        s = tl.schedule(scaled, by=value)
+        again = tl.Schedule.from_json(s.to_json())
+        assert repr(again.definition.attributes) == repr(s.definition.attributes)
+        assert again.to_json() == s.to_json()
+    for value in (b"x", 1j, object(), (1, ...)):
+        with pytest.raises(
+            tl.ScheduleError, match="scaled: the attribute by cannot be saved as JSON"
+        ):
+            tl.schedule(scaled, by=value).to_json()
+
+
+def test_depth_is_no_matter():
+    depth = 3_000
+
+    @tl.compute
+    def deep(x: tl.f32[N]):
+        def value(i):
+            e = x[i]
+            for _ in range(depth):
+                e = e * 0.5 + 1.0
+            return e
+
+        return tl.tensor(value(i) for i in N)
+
+    s = tl.schedule(deep)
+    s.split("i", 4)
+    again = tl.Schedule.from_json(s.to_json())
+    assert again.to_json() == s.to_json()
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(tl.compile(again)(x), np.full(5, 2, np.float32))
