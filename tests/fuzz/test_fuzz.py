@@ -11,7 +11,7 @@ from tests.fuzz.compare import disagreement
 from tests.fuzz.operators import Held
 from tests.fuzz.values import Value, add, multiply, smooth
 
-SEEDS = range(80)
+SEEDS = range(60)
 GROUP = 10
 
 
