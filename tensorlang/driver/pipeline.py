@@ -43,7 +43,7 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
         build,
         bind_sizes,
         conditions=program.conditions,
-        origin=Origin(options.target, format_program(program), proof),
+        origin=Origin(options.target, lambda: format_program(program), proof),
         defaults=_defaults(schedule.operator),
         recipe=(compile_schedule, (schedule.fork(), options)),
     )

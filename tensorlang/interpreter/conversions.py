@@ -26,6 +26,7 @@ from tensorlang.dtypes import (
     to_numpy,
 )
 from tensorlang.interpreter import arithmetic
+from tensorlang.interpreter.failures import POISON
 from tensorlang.ir.expr import Number
 
 
@@ -89,5 +90,10 @@ def scalar_bitcast(source: DType, dtype: DType) -> Callable[[Any], Any]:
 
 @cache
 def rounding_to(dtype: DType) -> Callable[[Any], Any]:
-    """Return the conversion of an evaluated value to what memory holds."""
-    return lambda value: arithmetic.round_to_storage(value, dtype)
+    """Return the conversion of an evaluated value to what memory holds; poison stays poison."""
+    return lambda value: value if value is POISON else arithmetic.round_to_storage(value, dtype)
+
+
+def widen(value: Any) -> Any:
+    """Return what memory holds as it is evaluated; poison stays poison."""
+    return value if value is POISON else arithmetic.widen(value)

@@ -25,6 +25,7 @@ from tensorlang.interpreter.conversions import (
     scalar_bitcast,
     scalar_cast,
     value_scalar,
+    widen,
 )
 from tensorlang.interpreter.failures import InterpreterError, Site
 from tensorlang.interpreter.forms import form_text, tuple_text
@@ -33,6 +34,7 @@ from tensorlang.interpreter.placement import (
     Placement,
     Scope,
     branch_scope,
+    moved_loads,
     place,
     thunk_scope,
 )
@@ -75,6 +77,7 @@ class _Values:
     placement: Placement
     placeholders: Mapping[Placeholder, str]
     redirect: Callable[[Tensor], Tensor]
+    moved: frozenset[int]
     texts: dict[int, str] = field(default_factory=dict[int, str])
 
     def text(self, expr: Expr) -> str:
@@ -88,12 +91,15 @@ def write_values(
     roots: tuple[Expr, ...],
     placeholders: Mapping[Placeholder, str] = {},
     redirect: Callable[[Tensor], Tensor] = lambda tensor: tensor,
+    moves: bool = False,
 ) -> tuple[str, ...]:
     """Write the computation of expressions and return the sources of their values.
 
-    ``redirect`` says where the elements of a tensor are read from.
+    ``redirect`` says where the elements of a tensor are read from. With ``moves``, an element
+    that is only passed on may be one that was never written (see ``accesses.read``).
     """
-    values = _Values(context, origin, place(roots), placeholders, redirect)
+    moved = moved_loads(roots) if moves else frozenset[int]()
+    values = _Values(context, origin, place(roots), placeholders, redirect, moved)
     for thunk in values.placement.thunks:
         values.texts[id(thunk)] = f"{context.writer.fresh('f')}()"
     for thunk in values.placement.thunks:
@@ -198,7 +204,8 @@ def _write_load(values: _Values, node: Load) -> str:
     indices = tuple([form_text(index, context.names, values.text) for index in node.indices])
     from_data = bool(index_values(node))
     element = locate(context, storage, indices, values.origin, "reads", from_data)
-    return _widened(values, read(context, element), storage.dtype)
+    moves = id(node) in values.moved
+    return _widened(values, read(context, element, moves=moves), storage.dtype)
 
 
 def _write_flat_load(values: _Values, node: FlatLoad) -> str:
@@ -210,7 +217,8 @@ def _write_flat_load(values: _Values, node: FlatLoad) -> str:
         _write_check(values, check, format_expr(node))
     offset = form_text(node.offset, context.names, values.text)
     element = locate(context, storage, (offset,), values.origin, "reads")
-    return _widened(values, read(context, element), storage.dtype)
+    moves = id(node) in values.moved
+    return _widened(values, read(context, element, moves=moves), storage.dtype)
 
 
 def _write_check(values: _Values, check: BoundsCheck, load: str) -> None:
@@ -236,4 +244,4 @@ def _write_check(values: _Values, check: BoundsCheck, load: str) -> None:
 def _widened(values: _Values, text: str, dtype: DType) -> str:
     if evaluation_dtype(dtype) is dtype:
         return text
-    return _assign(values, f"{values.context.writer.constant(arithmetic.widen)}({text})")
+    return _assign(values, f"{values.context.writer.constant(widen)}({text})")

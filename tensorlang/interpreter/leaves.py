@@ -18,10 +18,9 @@ from tensorlang.interpreter.conversions import rounding_to, scalar_cast
 from tensorlang.interpreter.expressions import write_values
 from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.forms import condition_text, form_text
-from tensorlang.ir.affine import Affine
 from tensorlang.ir.definition import Combiner
-from tensorlang.ir.expr import Expr, Load, index_values
-from tensorlang.ir.lowered import FlatLoad, Store
+from tensorlang.ir.expr import Expr
+from tensorlang.ir.lowered import Store
 from tensorlang.ir.program import Compute
 
 
@@ -36,13 +35,10 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
         elements = [
             locate(context, target, origin.values[:rank], origin, "writes") for target in targets
         ]
-        load = stage.values[0]
-        if stage.copies is not None and isinstance(load, Load):
-            _move(context, compute.redirect(load.tensor), load.indices, origin, elements[0])
-            return targets
         if combiner is None:
             roots = stage.values
-            texts = write_values(context, origin, roots, redirect=compute.redirect)
+            moves = stage.copies is not None
+            texts = write_values(context, origin, roots, redirect=compute.redirect, moves=moves)
         elif compute.part == "init":
             roots = combiner.identity
             texts = write_values(context, origin, roots)
@@ -51,19 +47,6 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
             texts = _combined(context, compute, combiner, origin, elements)
         _store(context, elements, roots, texts)
     return targets
-
-
-def _move(
-    context: Context, source: Place, indices: tuple[Affine, ...], origin: Origin, target: Element
-) -> None:
-    """Write a copy of an element as it lies in memory, written or not."""
-    storage = context.storages.get(source)
-    if storage is None:
-        raise InterpreterError(f"{origin.statement} reads {source}, which has no storage")
-    texts = tuple([form_text(index, context.names) for index in indices])
-    value = read(context, locate(context, storage, texts, origin, "reads"), moves=True)
-    claim(context, target)
-    commit(context, [(target, value)])
 
 
 def _combined(
@@ -116,17 +99,7 @@ def write_store(context: Context, store: Store) -> list[Storage]:
     values = tuple([context.name(v) for v in context.visible])
     origin = Origin(left, variables, values)
     targets = [_target(context, buffer, left) for buffer, _ in store.targets]
-    match store:
-        case Store(targets=((buffer, offset),), values=(FlatLoad(checks=()) as load,)) if (
-            load.dtype is buffer.dtype and not index_values(load)
-        ):
-            place = (form_text(offset, context.names),)
-            element = locate(context, targets[0], place, origin, "writes")
-            _move(context, load.buffer, (load.offset,), origin, element)
-            return targets
-        case _:
-            pass
-    texts = write_values(context, origin, store.values)
+    texts = write_values(context, origin, store.values, moves=True)
     elements = [
         locate(context, target, (form_text(offset, context.names),), origin, "writes")
         for target, (_, offset) in zip(targets, store.targets, strict=True)

@@ -86,6 +86,24 @@ def _operands(node: Expr) -> Iterator[tuple[Expr, int]]:
             yield operand, 0
 
 
+def moved_loads(roots: tuple[Expr, ...]) -> frozenset[int]:
+    """Return the loads (their ids) whose value is a root's and is used for nothing else."""
+    passed_on: set[int] = set()
+    stack = list(roots)
+    while stack:
+        node = stack.pop()
+        if id(node) not in passed_on:
+            passed_on.add(id(node))
+            if isinstance(node, Select):
+                stack += (node.then, node.otherwise)
+    used: set[int] = set()
+    for node in iterate(*roots):
+        for operand, branch in _operands(node):
+            if not branch or id(node) not in passed_on:
+                used.add(id(operand))
+    return frozenset(passed_on - used)
+
+
 def _strict(roots: tuple[Expr, ...]) -> set[int]:
     """Return the nodes that are computed whatever the conditions are."""
     found: set[int] = set()

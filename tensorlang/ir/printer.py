@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from tensorlang.dtypes import f32
+from tensorlang.ir.abridge import abridged
 from tensorlang.ir.affine import Affine, Var, from_terms
 from tensorlang.ir.definition import Combiner, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
@@ -43,7 +44,12 @@ Mark = Callable[[Stmt], str]
 _HIGHEST = 10
 
 
-def format_expr(expr: Expr, precedence: int = 0) -> str:
+def format_expr(expr: Expr) -> str:
+    """Return an expression as text; of a huge one, parts are ``...``."""
+    return _format_expr(abridged(expr), 0)
+
+
+def _format_expr(expr: Expr, precedence: int = 0) -> str:
     """Return an expression as text, in parentheses where ``precedence`` asks for them."""
     match expr:
         case Const():
@@ -60,12 +66,12 @@ def format_expr(expr: Expr, precedence: int = 0) -> str:
         case FlatLoad():
             return f"{expr.buffer.name}[{expr.offset}]"
         case Cast():
-            return f"{expr.dtype.name}({format_expr(expr.operand)})"
+            return f"{expr.dtype.name}({_format_expr(expr.operand)})"
         case Bitcast():
-            return f"bitcast({format_expr(expr.operand)}, {expr.dtype.name})"
+            return f"bitcast({_format_expr(expr.operand)}, {expr.dtype.name})"
         case Select():
             parts = (expr.condition, expr.then, expr.otherwise)
-            return f"where({', '.join(format_expr(part) for part in parts)})"
+            return f"where({', '.join(_format_expr(part) for part in parts)})"
         case Call():
             return _format_call(expr, precedence)
 
@@ -92,14 +98,14 @@ def _format_call(expr: Call, precedence: int) -> str:
     function = FUNCTIONS.get(expr.function)
     binding = PRECEDENCE.get(expr.function)
     if function is None or binding is None or len(expr.args) != function.arity:
-        return f"{expr.function}({', '.join(format_expr(arg) for arg in expr.args)})"
+        return f"{expr.function}({', '.join(_format_expr(arg) for arg in expr.args)})"
     if function.arity == 1:
-        text = f"{function.symbol}{format_expr(expr.args[0], binding)}"
+        text = f"{function.symbol}{_format_expr(expr.args[0], binding)}"
     else:
         # Python chains comparisons and takes powers from the right: no such operand on the left.
         plain = function.result == "bool" or expr.function == "pow"
-        left = format_expr(expr.args[0], binding + plain)
-        text = f"{left} {function.symbol} {format_expr(expr.args[1], binding + 1)}"
+        left = _format_expr(expr.args[0], binding + plain)
+        text = f"{left} {function.symbol} {_format_expr(expr.args[1], binding + 1)}"
     return _parenthesized(text, binding < precedence)
 
 

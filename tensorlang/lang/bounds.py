@@ -25,6 +25,7 @@ from tensorlang.ir.affine import (
     substitute,
     variables_of,
 )
+from tensorlang.ir.branches import ways_to_nodes
 from tensorlang.ir.definition import Axis, Condition, Tensor
 from tensorlang.ir.expr import (
     Call,
@@ -32,10 +33,9 @@ from tensorlang.ir.expr import (
     Expr,
     IndexValue,
     Load,
-    Select,
     affine_conditions,
-    children,
     iterate,
+    loads_of,
     negated_conditions,
     value_atom,
 )
@@ -101,25 +101,16 @@ def _mark(node: Expr, unchecked: dict[int, set[int]]) -> Expr:
 
 
 def _guarded_loads(roots: tuple[Expr, ...], conditions: Forms) -> Iterator[tuple[Load, Forms]]:
-    """Yield each load with what holds wherever it is evaluated."""
-    seen: set[tuple[int, Forms]] = set()
-    stack = [(root, conditions) for root in reversed(roots)]
-    while stack:
-        expr, known = stack.pop()
-        if (id(expr), known) in seen:
-            continue
-        seen.add((id(expr), known))
-        if isinstance(expr, Select):
-            stack.append((expr.otherwise, known + _implied_by_failure(expr.condition)))
-            stack.append((expr.then, known + _implied(expr.condition)))
-            stack.append((expr.condition, known))
-            continue
-        stack.extend([(child, known) for child in reversed(children(expr))])
-        if isinstance(expr, Load | IndexValue):
-            inner = [node for node in iterate(expr) if isinstance(node, Load) and node is not expr]
-            stack.extend([(node, known) for node in inner])
-        if isinstance(expr, Load):
-            yield expr, known
+    """Yield each load with what holds wherever it is evaluated, for each way that leads to it."""
+    ways = ways_to_nodes(roots, lambda condition, taken: bool(_known(condition, taken)))
+    for load in loads_of(*roots):
+        for branch in ways[id(load)]:
+            forms = [form for condition, taken in branch for form in _known(condition, taken)]
+            yield load, (*conditions, *forms)
+
+
+def _known(condition: Expr, taken: bool) -> Forms:
+    return _implied(condition) if taken else _implied_by_failure(condition)
 
 
 def _implied(condition: Expr) -> Forms:

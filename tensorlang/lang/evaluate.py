@@ -3,8 +3,9 @@
 Input:  ``X[i + 1] * 2`` with i an array of points
 Output: an array that broadcasts against those points
 
-Branches of ``where`` are evaluated everywhere, with indices clipped, and selected afterwards; a
-mask says where a load really happens, and an index out of range there is an IndexError.
+Every node is evaluated once and everywhere, with indices clipped, and ``where`` selects
+afterwards. Only if an index leaves its tensor somewhere, it is worked out from the conditions where
+that load really happens; if it does there, that is an IndexError.
 """
 
 from __future__ import annotations
@@ -40,6 +41,9 @@ from tensorlang.ir.expr import (
     Placeholder,
     ScalarRef,
     Select,
+    children,
+    index_values,
+    iterate,
 )
 
 Array = Any
@@ -56,21 +60,69 @@ class Environment:
     placeholders: Mapping[Placeholder, Array] = field(default_factory=dict[Placeholder, Any])
     mask: Array = True
     memo: dict[int, tuple[Expr, Array]] = field(default_factory=dict[int, tuple[Expr, Any]])
+    outside: dict[int, _Outside] = field(default_factory=dict[int, "_Outside"])
 
-    def under(self, condition: Array) -> Environment:
-        """Return the environment of a branch."""
-        return Environment(
-            self.arrays, self.variables, self.scalars, self.placeholders, self.mask & condition
-        )
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Outside:
+    """Points at which an index of ``load`` leaves its tensor, if the load happens there."""
+
+    load: Load
+    axis: int
+    index: Array
+    extent: int
+    points: Array
 
 
 def evaluate_expr(expr: Expr, env: Environment) -> Array:
-    """Return the value of ``expr`` at every point of ``env``, in its evaluation dtype."""
-    known = env.memo.get(id(expr))
-    if known is None:
-        known = (expr, _evaluate(expr, env))  # the expression is kept: its id is not used again
-        env.memo[id(expr)] = known
-    return known[1]
+    """Return the value of ``expr`` at every point of ``env``, in its evaluation dtype.
+
+    Raises IndexError where a load that happens leaves its tensor.
+    """
+    if id(expr) not in env.memo:
+        for node in iterate(expr):
+            if id(node) not in env.memo:
+                # the node is kept too: its id is not used again
+                env.memo[id(node)] = (node, _evaluate(node, env))
+    if env.outside:
+        _check_indices(expr, env)
+    return env.memo[id(expr)][1]
+
+
+def _check_indices(expr: Expr, env: Environment) -> None:
+    """Raise IndexError if a load below ``expr`` is needed where it leaves its tensor.
+
+    A node is needed where one of its users is, and by the branch that it stands in.
+    """
+    nodes = list(iterate(expr))
+    needed: dict[int, Array] = {id(node): np.False_ for node in nodes}
+    needed[id(expr)] = env.mask
+    for node in reversed(nodes):
+        here = needed[id(node)]
+        if isinstance(node, Select):
+            condition = env.memo[id(node.condition)][1]
+            needed[id(node.then)] = needed[id(node.then)] | (here & condition)
+            needed[id(node.otherwise)] = needed[id(node.otherwise)] | (here & ~condition)
+            operands: tuple[Expr, ...] = (node.condition,)
+        else:
+            operands = children(node) + index_values(node)
+        for operand in operands:
+            needed[id(operand)] = needed[id(operand)] | here
+    for node in nodes:
+        found = env.outside.get(id(node))
+        if found is not None:
+            wrong = found.points & needed[id(node)]
+            if np.any(wrong):
+                bad = np.broadcast_to(found.index, np.shape(wrong))[wrong].flat[0]
+                raise IndexError(
+                    f"index {int(bad)} is out of range for axis {found.axis} of "
+                    f"{found.load.tensor}, which has {found.extent} elements"
+                )
+
+
+def _value(expr: Expr, env: Environment) -> Array:
+    """Return the value of an operand, which was evaluated before."""
+    return env.memo[id(expr)][1]
 
 
 def _evaluate(expr: Expr, env: Environment) -> Array:
@@ -87,18 +139,17 @@ def _evaluate(expr: Expr, env: Environment) -> Array:
         case Load():
             return _load(expr, env)
         case Call():
-            args = [evaluate_expr(arg, env) for arg in expr.args]
+            args = [_value(arg, env) for arg in expr.args]
             return arithmetic.apply(expr.function, args, expr.dtype)
         case Cast():
-            value = evaluate_expr(expr.operand, env)
+            value = _value(expr.operand, env)
             return arithmetic.cast(value, expr.operand.dtype, expr.dtype)
         case Bitcast():
-            value = evaluate_expr(expr.operand, env)
+            value = _value(expr.operand, env)
             return arithmetic.bitcast(value, expr.operand.dtype, expr.dtype)
         case Select():
-            condition = evaluate_expr(expr.condition, env)
-            then = evaluate_expr(expr.then, env.under(condition))
-            otherwise = evaluate_expr(expr.otherwise, env.under(~condition))
+            parts = (expr.condition, expr.then, expr.otherwise)
+            condition, then, otherwise = [_value(part, env) for part in parts]
             return select(condition, then, otherwise)
         case _:
             raise TypeError(f"{expr} belongs to a lowered program")
@@ -119,13 +170,9 @@ def _load(load: Load, env: Environment) -> Array:
     for axis, form in enumerate(load.indices):
         index = evaluate_index(form, env)
         extent = array.shape[axis]
-        outside = ((index < 0) | (index >= extent)) & env.mask
-        if np.any(outside):
-            bad = np.broadcast_to(index, np.shape(outside))[outside].flat[0]
-            raise IndexError(
-                f"index {int(bad)} is out of range for axis {axis} of {load.tensor}, which has "
-                f"{extent} elements"
-            )
+        outside = (index < 0) | (index >= extent)
+        if np.any(outside) and id(load) not in env.outside:
+            env.outside[id(load)] = _Outside(load, axis, index, extent, outside)
         indices.append(np.clip(index, 0, max(extent - 1, 0)))
     if 0 in array.shape:  # nothing is really read: any value will do
         shape = np.broadcast_shapes(*[np.shape(index) for index in indices])
@@ -165,4 +212,6 @@ def _evaluate_atom(atom: Atom, env: Environment) -> Array:
                 least = np.minimum(least, part)
             return least
         case ValueAtom():
-            return np.asarray(evaluate_expr(atom.expr, env)).astype(np.int64)[()]
+            known = env.memo.get(id(atom.expr))
+            value = evaluate_expr(atom.expr, env) if known is None else known[1]
+            return np.asarray(value).astype(np.int64)[()]

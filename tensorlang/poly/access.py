@@ -25,14 +25,12 @@ from tensorlang.ir.affine import (
     atom_variables,
     substitute,
 )
+from tensorlang.ir.branches import Branch, ways_to_nodes
 from tensorlang.ir.definition import Stage, Tensor
-from tensorlang.ir.expr import Expr, IndexValue, Load, Select, children
+from tensorlang.ir.expr import Expr, Load, loads_of
 from tensorlang.ir.walk import substitute_in_expr
 from tensorlang.poly.domain import Instance, Nest, Storage
-from tensorlang.poly.isl_text import NotProvedError, condition_text
-
-Branch = tuple[tuple[Expr, bool], ...]
-"""The conditions on the way to a load, and whether each holds there."""
+from tensorlang.poly.isl_text import NotProvedError, condition_text, says_something
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,33 +66,12 @@ def reads_of_stage(stage: Stage) -> tuple[StageRead, ...]:
 
 
 def reads_of_values(values: tuple[Expr, ...]) -> tuple[StageRead, ...]:
-    """Return the distinct loads below ``values`` with all the branches that lead to each."""
+    """Return the distinct loads below ``values`` with the branches that lead to each."""
+    ways = ways_to_nodes(values, says_something)
     found: dict[Load, list[Branch]] = {}
-    seen: set[tuple[int, Branch]] = set()
-
-    waiting: list[tuple[Expr, Branch]] = [(value, ()) for value in reversed(values)]
-    while waiting:
-        expr, branch = waiting.pop()
-        if (id(expr), branch) in seen:
-            continue
-        seen.add((id(expr), branch))
-        if isinstance(expr, Load):
-            branches = found.setdefault(expr, [])
-            if branch not in branches:
-                branches.append(branch)
-        inner: list[tuple[Expr, Branch]] = []
-        if isinstance(expr, Load | IndexValue):
-            indices = expr.indices if isinstance(expr, Load) else (expr.index,)
-            inner = [(value, branch) for index in indices for value in _values_in(index)]
-        elif isinstance(expr, Select):
-            inner = [
-                (expr.condition, branch),
-                (expr.then, (*branch, (expr.condition, True))),
-                (expr.otherwise, (*branch, (expr.condition, False))),
-            ]
-        else:
-            inner = [(child, branch) for child in children(expr)]
-        waiting.extend(reversed(inner))
+    for load in loads_of(*values):
+        known = found.setdefault(load, [])
+        known.extend(branch for branch in ways[id(load)] if branch not in known)
     return tuple(
         StageRead(load, ((),) if () in branches else tuple(branches))
         for load, branches in found.items()

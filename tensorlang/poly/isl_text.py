@@ -214,6 +214,17 @@ def condition_text(
     return None
 
 
+def says_something(condition: Expr, taken: bool) -> bool:
+    """Tell whether :func:`condition_text` may know where a branch is taken."""
+    if isinstance(condition, Call) and condition.function == "not":
+        return says_something(condition.args[0], not taken)
+    if isinstance(condition, Call) and condition.function in ("and", "or"):
+        parts = [says_something(arg, taken) for arg in condition.args]
+        return any(parts) if (condition.function == "and") == taken else all(parts)
+    known = affine_conditions(condition) or negated_conditions(condition)
+    return known is not None and not _may_wrap(condition)
+
+
 def _may_wrap(condition: Expr) -> bool:
     """Whether an index is compared in a type that may not hold it: unsigned, or narrow."""
     return any(

@@ -53,7 +53,7 @@ class Origin:
     """Where a compiled function comes from, as far as it tells people about it."""
 
     target: str = "cpu"
-    schedule: str = ""
+    schedule: Callable[[], str] = str
     proof: str = ""
 
 
@@ -159,7 +159,7 @@ class CompiledFunction:
             known = ", ".join(map(repr, get_args(SourceKind)))
             raise ValueError(f"{self.__name__}.source: {kind!r} is not one of {known}")
         if kind == "schedule":
-            return self._origin.schedule
+            return self._origin.schedule()
         kernel = self._version(self._contiguous()).kernel
         if kind == "loops":
             return format_lowered(kernel.program)

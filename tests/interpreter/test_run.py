@@ -113,6 +113,28 @@ def test_an_update_without_init_reads_poison():
     )
 
 
+@pytest.mark.parametrize("dtype", [f32, f16])
+def test_a_copy_under_a_condition_moves_too_and_arithmetic_does_not(dtype):
+    op = Map(dtype=dtype)
+    local, i = Tensor("Y.local", op.y.shape, dtype), Var("i")
+    element, inside = Load(op.y, (affine(op.i),)), less(op.i, op.n)
+    x = np.arange(3).astype(to_numpy(dtype))
+
+    def run(value):
+        into = Stage((local,), op.stage.axes, (value,), copies=op.y)
+        back = Stage((op.y,), op.stage.axes, (Load(local, (affine(op.i),)),), copies=local)
+        fill = op.compute(i, via=((op.y, local),))
+        body = Seq((Compute(into, (affine(i),)), fill, Compute(back, (affine(i),))))
+        body = loops([(i, op.n)], Alloc(local, (affine(i),), (affine(1),), "local", body))
+        return run_program(program(op.definition, body), {op.x: x}, {op.n: 3})[op.y]
+
+    np.testing.assert_array_equal(run(where(inside, element, Const(0, dtype))), x + 1)
+    positive = call("lt", Const(0, dtype), element)
+    for value in (where(positive, element, Const(0, dtype)), call("neg", element)):
+        with pytest.raises(InterpreterError, match=r"reads Y\[0\], which was never written"):
+            run(value)
+
+
 def test_a_copy_moves_what_was_never_written():
     """A box may be copied in before it is overwritten; whoever uses such an element is caught."""
     op = Map()

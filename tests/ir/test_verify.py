@@ -28,6 +28,7 @@ from tensorlang.ir.lowered import (
 )
 from tensorlang.ir.program import (
     Alloc,
+    Barrier,
     Compute,
     For,
     Fused,
@@ -130,6 +131,12 @@ class Cases:
     def allocated_output(op, i):
         return Alloc(op.y, (affine(0),), (affine(op.n),), "global", Seq(())), (
             "storage is allocated once: Y has storage already\n    Y = global f32[N]"
+        )
+
+    def barrier_among_threads(op, i):
+        return loops([(i, 4, "thread.x")], Barrier()), (
+            "barriers are reached by all threads: a barrier stands inside the thread.x loop i\n"
+            "    barrier"
         )
 
     def lowered_statement(op, i):
@@ -288,6 +295,12 @@ class LoweredCases:
         return Compute(scheduled.stage, (affine(0),)), (
             "scheduled statements are absent: Compute belongs to scheduled programs\n"
             "    Y[0] = X[0] + 1"
+        )
+
+    def barrier_among_threads(op):
+        return op.loop(Barrier(), "thread.x", 4), (
+            "barriers are reached by all threads: a barrier stands inside the thread.x loop i\n"
+            "    barrier"
         )
 
     def unrolled(op):

@@ -191,3 +191,37 @@ def test_results_are_arrays_of_their_own():
     result = same.reference(x)
     result[0] = 1
     assert x[0] == 0
+
+
+@pytest.mark.parametrize("depth", [3, 40, 3_000])
+def test_the_work_is_that_of_the_nodes_not_of_the_paths(depth):
+    """Each step uses the one before it in both branches, and in more than one operand."""
+
+    @tl.compute
+    def steps(x: tl.f64[N]):
+        def value(i):
+            e = x[i]
+            for step in range(depth):
+                e = tl.where(x[i] > step, (e + e) * 0.5, tl.where(i >= step, e, x[i] + e * 0))
+            return e
+
+        return tl.tensor(value(i) for i in N)
+
+    x = np.arange(1.0, 9.0)
+    np.testing.assert_array_equal(steps.reference(x)[:2], x[:2] * [1, 1])
+    assert len(str(steps)) < 1_000_000
+
+
+def test_an_index_may_leave_where_no_branch_needs_it():
+    @tl.compute
+    def gather(x: tl.f64[M], at: tl.i64[N]):
+        def value(i):
+            e = x[at[i]]
+            return tl.where(at[i] >= 0, e, -1) + tl.where(at[i] == 7, 1, tl.where(at[i] > 8, e, 0))
+
+        return tl.tensor(value(i) for i in N)
+
+    x = np.arange(8.0)
+    np.testing.assert_array_equal(gather.reference(x, np.array([-5, 3, 7])), [-1, 3, 8])
+    with pytest.raises(IndexError, match="index 9 is out of range for axis 0 of x"):
+        gather.reference(x, np.array([-5, 9, 7]))

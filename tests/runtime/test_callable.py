@@ -366,7 +366,7 @@ def test_failures_of_the_kernel():
 
 def test_sources_and_report():
     f = compiled(
-        matmul(f32), run_matmul, origin=Origin("cpu", "for i in M: ...", "proved in 12 ms")
+        matmul(f32), run_matmul, origin=Origin("cpu", lambda: "for i in M: ...", "proved in 12 ms")
     )
     assert repr(f) == "<compiled matmul(A: f32[M, K], B: f32[K, N]) -> f32[M, N] for cpu>"
     assert "versions: none yet" in str(f.report)

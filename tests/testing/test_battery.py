@@ -60,7 +60,8 @@ def test_every_primitive_that_holds_for_all_sizes_is_drawn():
     from tensorlang.schedule.schedule import STEPS
     from tensorlang.testing.random_schedules import STEPS as RANDOM
 
-    assert set(STEPS) - set(RANDOM) == {"assume", "annotate"}
+    # these restrict the sizes, change nothing, or are for other targets
+    assert set(STEPS) - set(RANDOM) == {"assume", "annotate", "bind"}
 
 
 def test_check_passes_what_is_right():
