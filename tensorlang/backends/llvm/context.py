@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any, Protocol
 
 from tensorlang.backends.llvm.builder import Builder
@@ -110,7 +111,9 @@ class Options:
 
     ``alignment`` is a promise in bytes for every buffer of the caller, ``facts`` rewrites sizes
     (``N`` is ``4 * n``) where an alignment is sought. ``owned`` are the buffers that the program
-    allocates, and so aligns; ``reading`` tells of expressions, by identity, whether they load.
+    allocates, and so aligns. ``reading`` tells of expressions, by identity, whether they load,
+    ``numbers`` puts operands before users, ``shared`` is what both branches of a choice need.
+    ``allowance`` is how many nodes the store at hand may still emit.
     """
 
     name: str
@@ -124,6 +127,9 @@ class Options:
     facts: Mapping[Var, Affine] = field(default_factory=dict[Var, Affine])
     owned: set[Buffer] = field(default_factory=set[Buffer])
     reading: dict[int, tuple[Expr, bool]] = field(default_factory=dict[int, tuple[Expr, bool]])
+    numbers: dict[int, tuple[Expr, int]] = field(default_factory=dict[int, tuple[Expr, int]])
+    shared: dict[int, tuple[Expr, ...]] = field(default_factory=dict[int, tuple[Expr, ...]])
+    allowance: float = inf
 
     @property
     def attributes(self) -> str:

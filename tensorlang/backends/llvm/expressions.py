@@ -17,6 +17,7 @@ from tensorlang.backends.llvm.conversions import convert, from_memory, to_memory
 from tensorlang.backends.llvm.indices import emit_index
 from tensorlang.backends.llvm.masks import emit_conjunction, inverted, narrowed
 from tensorlang.backends.llvm.memory import emit_load
+from tensorlang.backends.llvm.needs import reads_memory, shared_operands
 from tensorlang.backends.llvm.types import Value, constant, register_type
 from tensorlang.dtypes import bf16, f16, i64
 from tensorlang.errors import CompileError
@@ -36,7 +37,6 @@ from tensorlang.ir.expr import (
     children,
     expr_variables,
     index_values,
-    iterate,
     postorder,
 )
 from tensorlang.ir.lowered import FlatLoad
@@ -52,12 +52,24 @@ def emit_expr(context: Context, expr: Expr) -> Value:
         return known
     for node in postorder((expr,), lambda node: _strict_operands(context, node)):
         if _known(context, node) is None:
+            _count(context)
             value = (_emit(context, node), node)  # the node too, lest its id be used again
             mask = None if context.mask is None else context.mask.value.ref
             context.values.set((_identity(node), mask), value)
     known = _known(context, expr)
     assert known is not None
     return known
+
+
+def _count(context: Context) -> None:
+    """Count what a store emits; CompileError where nested choices repeat it without end."""
+    context.options.allowance -= 1
+    if context.options.allowance < 0:
+        raise CompileError(
+            "nested tl.where use the same operands again and again, in branches of which none"
+            " always runs, so that the code for all the cases would be too long; make what they"
+            " share a stage of its own, a tl.tensor"
+        )
 
 
 def _known(context: Context, expr: Expr) -> Value | None:
@@ -84,6 +96,7 @@ def _strict_operands(context: Context, expr: Expr) -> tuple[Expr, ...]:
     if not isinstance(expr, Select):
         return children(expr)
     branches = [part for part in (expr.then, expr.otherwise) if not reads_memory(context, part)]
+    branches = branches or shared_operands(context, expr)
     return tuple(branches) if _is_lane_bound(context, expr) else (expr.condition, *branches)
 
 
@@ -169,22 +182,15 @@ def _loads_anew(context: Context, branch: Expr) -> bool:
     """Whether a branch loads what was not loaded already: ``where(x > 0, x, 0)`` does not."""
     if not reads_memory(context, branch) or _known(context, branch) is not None:
         return False
+
+    def unknown_operands(node: Expr) -> tuple[Expr, ...]:
+        known = _known(context, node) is not None
+        return () if known else children(node) + index_values(node)
+
     return any(
-        isinstance(node, FlatLoad) and _known(context, node) is None for node in iterate(branch)
+        isinstance(node, FlatLoad) and _known(context, node) is None
+        for node in postorder((branch,), unknown_operands)
     )
-
-
-def reads_memory(context: Context, expr: Expr) -> bool:
-    """Whether evaluating ``expr`` loads something; remembered for every node below it."""
-    reading = context.options.reading
-    if id(expr) not in reading:
-        for node in iterate(expr):
-            operands = children(node) + index_values(node)
-            reads = isinstance(node, FlatLoad) or any(
-                [reading[id(operand)][1] for operand in operands]
-            )
-            reading[id(node)] = (node, reads)
-    return reading[id(expr)][1]
 
 
 def _varies(context: Context, expr: Expr) -> bool:

@@ -9,6 +9,7 @@ A condition that is one truth value for all lanes is a jump; one that differs is
 from __future__ import annotations
 
 from dataclasses import replace
+from math import inf
 
 from tensorlang.backends.llvm.allocation import emit_allocate, storage_held
 from tensorlang.backends.llvm.context import Context, Lane, Mask
@@ -27,7 +28,7 @@ from tensorlang.backends.llvm.memory import emit_store
 from tensorlang.backends.llvm.types import I64, Value, constant
 from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine
-from tensorlang.ir.expr import Expr
+from tensorlang.ir.expr import Expr, iterate
 from tensorlang.ir.lowered import Allocate, Buffer, Store
 from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
 
@@ -210,6 +211,8 @@ def _emit_if_any(context: Context, mask: Mask, stmt: Stmt) -> None:
 
 
 def _emit_stores(context: Context, stmt: Store) -> None:
+    # Branches may repeat what they share; a few times, not once for every path.
+    context.options.allowance = 10_000 + 20 * sum(1 for _ in iterate(*stmt.values))
     with context.values.scope():
         values = [
             _value_for(context, buffer, expr)
@@ -221,6 +224,7 @@ def _emit_stores(context: Context, stmt: Store) -> None:
                 raise CompileError("a tuple-valued store cannot have a data-dependent address")
         for (buffer, offset), value in zip(stmt.targets, values, strict=True):
             emit_store(context, buffer, offset, value)
+    context.options.allowance = inf
 
 
 def _value_for(context: Context, buffer: Buffer, expr: Expr) -> Value:
