@@ -164,6 +164,11 @@ class Definition:
     def __repr__(self) -> str:
         return f"Definition({self.name})"
 
+    def __str__(self) -> str:
+        from tensorlang.ir.printer import format_definition  # which knows definitions
+
+        return format_definition(self)
+
     def stage_of(self, tensor: Tensor) -> Stage | None:
         """Return the stage that makes ``tensor``, None for an input."""
         return next((stage for stage in self.stages if tensor in stage.tensors), None)

@@ -26,6 +26,7 @@ from tensorlang.ir.expr import Call, Cast, Const, Expr, IndexValue, Load, Placeh
 from tensorlang.lang.application import as_value
 from tensorlang.lang.conversion import adapt, convert, strengthen
 from tensorlang.lang.mistakes import definition_error
+from tensorlang.lang.promotion import promote_all
 from tensorlang.lang.stages import Reduction, hoist, hoisted_axes, state_dtype
 from tensorlang.lang.trace import Scope, Trace, TracedAxis, current
 from tensorlang.lang.values import Value
@@ -221,9 +222,15 @@ def custom_reduction(
 
 
 def state_values(body: object) -> tuple[Value, ...]:
-    """Return the components of a state, each with a dtype of its own."""
+    """Return the components of a state, each with a dtype of its own.
+
+    A literal float takes the type of the floats beside it: ``(1.0, x[i])`` of an f32 is two f32.
+    """
     parts = cast("tuple[object, ...]", body if isinstance(body, tuple) else (body,))
-    return tuple([strengthen(as_value(part)) for part in parts])
+    values = [as_value(part) for part in parts]
+    floats = [value.dtype for value in values if not value.weak and is_float(value.dtype)]
+    beside = promote_all(floats) if floats else None
+    return tuple([strengthen(v, beside if v.weak and is_float(v.dtype) else None) for v in values])
 
 
 def make_combiner(

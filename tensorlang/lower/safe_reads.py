@@ -141,8 +141,11 @@ class SafeReads:
         alloc = self.place.storage.get(self.compute.redirect(load.tensor))
         if alloc is None:
             return known.proves(index)
-        position = index - alloc.origin[dimension]
-        return known.proves(position) and known.proves(alloc.shape[dimension] - 1 - position)
+        origin = alloc.origin[dimension]
+        last = load.tensor.shape[dimension] - 1
+        # A box that begins beyond the tensor has no last element to clamp to.
+        within = (index - origin, alloc.shape[dimension] - 1 - (index - origin), last - origin)
+        return all(known.proves(form) for form in within)
 
     def _inside(self, axis: int) -> Affine:
         end = self.compute.stage.axes[axis]

@@ -3,9 +3,9 @@
 Input:  ``t0 = tl.tensor(tl.sum(A[i, k] for k in N) for i in M)`` and arrays
 Output: what Python makes of it when ``tl.sum`` adds up, ``M`` is a number and ``A`` an array
 
-The reference of an operator evaluates its *definition*; this evaluates what the user wrote. It
-tells nothing about indices out of range, which give 0 here: both branches of ``where`` are
-evaluated.
+The reference of an operator evaluates its *definition*; this evaluates what the user wrote. Both
+branches of ``where`` are evaluated, so that indices out of range are no errors here: they give some
+number, on which nothing may depend.
 """
 
 from __future__ import annotations
@@ -44,25 +44,28 @@ class Size(int):
 
 
 class Elements:
-    """An array of which elements outside are 0."""
+    """An array with elements outside, which are all the same."""
 
-    def __init__(self, array: np.ndarray[Any, Any]) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], outside: int = 0) -> None:
         self.array = array
+        self.outside = outside
 
     def __getitem__(self, index: Any) -> Any:
         indices = index if isinstance(index, tuple) else (index,)
         inside = zip(indices, self.array.shape, strict=True)
         if all(0 <= i < extent for i, extent in inside):
             return self.array[tuple(int(i) for i in indices)]
-        return self.array.dtype.type(0)
+        return self.array.dtype.type(self.outside)
 
 
-def run_plain(sample: Sample, sizes: Mapping[str, int], arguments: list[Any]) -> Any:
-    """Return the outputs of a sample for arguments that are right."""
+def run_plain(
+    sample: Sample, sizes: Mapping[str, int], arguments: list[Any], outside: int = 0
+) -> Any:
+    """Return the outputs of a sample, where elements outside of tensors are ``outside``."""
     space: dict[str, Any] = {"tl": TL, **{name: Size(size) for name, size in sizes.items()}}
     for held, value in zip((*sample.inputs, *sample.scalars), arguments, strict=True):
         if held.shape:
-            space[held.name] = Elements(np.asarray(value))
+            space[held.name] = Elements(np.asarray(value), outside)
         else:
             space[held.name] = np.dtype(NUMPY[held.element.dtype]).type(value)
     known = {held.name: held for held in sample.tensors}
@@ -82,7 +85,7 @@ def run_plain(sample: Sample, sizes: Mapping[str, int], arguments: list[Any]) ->
                     continue  # nothing reads it, or the reference would have raised
                 array = np.array(_flattened(value), NUMPY[held.element.dtype])
                 array = array.reshape(shape)
-                space[name] = Elements(array) if held.shape else array[()]
+                space[name] = Elements(array, outside) if held.shape else array[()]
     outputs = [space[held.name] for held in sample.outputs]
     arrays = tuple(o.array if isinstance(o, Elements) else np.asarray(o) for o in outputs)
     return arrays if len(arrays) > 1 else arrays[0]
@@ -151,11 +154,17 @@ def _extreme(name: str) -> Callable[[Iterable[Any]], Any]:
 
 
 class Empty(Exception):
-    """The extreme of nothing, whose value depends on a dtype that is not known here."""
+    """The extreme of nothing: its value depends on a dtype that is not known, or it has none."""
 
 
 def _position(name: str) -> Callable[[Iterable[Any]], Any]:
-    return lambda elements: np.int64(getattr(np, name)(np.array(list(elements))))
+    def position(elements: Iterable[Any]) -> Any:
+        found = list(elements)
+        if not found:
+            raise Empty(name)
+        return np.int64(getattr(np, name)(np.array(found)))
+
+    return position
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:

@@ -71,3 +71,17 @@ def test_an_index_comes_from_a_copy_in_an_unrolled_loop() -> None:
     s.cache_read("ids", at="k", scope="local")
     x, ids = np.arange(5, dtype=np.float32), np.array([4, 0, 2], np.int32)
     np.testing.assert_array_equal(tl.compile(s)(x, ids), np.tile(x[ids], (4, 1)))
+
+
+def test_what_is_read_at_an_index_from_data_is_not_inlined() -> None:
+    @tl.compute
+    def picked(x: tl.f32[M], ids: tl.i64[N]):
+        later = tl.tensor(x[i + 1] * 2 for i in M - 1)
+        return tl.tensor(later[ids[i]] for i in N)
+
+    x = np.arange(5, dtype=np.float32)
+    np.testing.assert_array_equal(picked(x, np.array([3, 0])), [8, 2])
+    with pytest.raises(IndexError, match="index -1 leaves axis 0 of later, which has 4 elements"):
+        picked(x, np.array([-1]))  # x[0] exists, later[-1] does not
+    with pytest.raises(tl.ScheduleError, match="reads later at an index taken from data"):
+        tl.schedule(picked).compute_inline("later")

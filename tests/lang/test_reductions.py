@@ -235,3 +235,18 @@ def test_scan_in_half_precision_rounds_once_at_the_end():
     x = np.full(2100, 1, np.float16)  # f16 alone would stop at 2048
     assert running.reference(x)[-1] == 2100
     assert [stage.name for stage in running.definition().stages] == ["running.acc", "running"]
+
+
+def test_literal_floats_of_a_state_have_the_type_of_the_floats_beside_them():
+    @tl.compute
+    def moments(x: tl.f32[N]):
+        count, total, last = tl.reduce(
+            lambda a, b: (a[0] + b[0], a[1] + b[1], tl.maximum(a[2], b[2])),
+            (0.0, 0.0, 0),
+            ((1.0, x[i], i) for i in N),
+        )
+        return count, total, last
+
+    results = moments.reference(np.float32([1, 2, 4]))
+    assert [float(result) for result in results] == [3, 7, 2]
+    assert [result.dtype for result in results] == [np.float32, np.float32, np.int64]

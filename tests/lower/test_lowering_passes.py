@@ -11,6 +11,7 @@ import lower_running as running
 import numpy as np
 import pytest
 
+import tensorlang as tl
 from tensorlang.dtypes import bf16, f16, f32, i32
 from tensorlang.errors import CompileError
 from tensorlang.interpreter.failures import DataIndexError
@@ -554,3 +555,19 @@ def test_reads_beyond_the_end_stay_inside_whatever_their_index(kind, how):
     s.kind(s.loops("H")[-1], how)
     for size in SIZES:
         running.check_every_pass(s.program, size)
+
+
+def test_a_box_that_begins_beyond_the_tensor_is_not_clamped_into():
+    H, W = tl.dims("H W")
+
+    @tl.compute
+    def blur(x: tl.f32[H, W]):
+        a = tl.tensor(x[i, j] + x[i, j + 1] for i in H for j in W - 1)
+        return tl.tensor(a[i, j] + a[i + 1, j] for i in H - 1 for j in W - 1)
+
+    s = tl.schedule(blur)
+    s.split("a/i", 3)
+    s.unroll("i.i")
+    s.cache_read("x", at="i.i")
+    s.cache_write("a", at="a/j")
+    assert "min(" not in tl.compile(s).source("loops")

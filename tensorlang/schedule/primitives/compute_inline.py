@@ -18,7 +18,7 @@ from tensorlang.dtypes import bf16, f16
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.derivation import Inlined
-from tensorlang.ir.expr import Cast, Expr, Load, children, loads_of
+from tensorlang.ir.expr import Cast, Expr, Load, children, index_values, loads_of
 from tensorlang.ir.program import Compute, Program, Stmt
 from tensorlang.ir.walk import rewrite, rewrite_expr, substitute_in_expr
 from tensorlang.schedule.legality import require_proof
@@ -59,6 +59,13 @@ class ComputeInline:
             if reads_inside_index(place.compute.stage, self.stage):
                 raise Refusal(
                     f"{place.compute.stage.name} uses {self.stage.name} as an index",
+                    f's.compute_at("{self.stage.name}", ...), or leave it where it is',
+                    compute=place.compute,
+                )
+            if reads_at_data(place.compute.stage, self.stage):
+                raise Refusal(
+                    f"{place.compute.stage.name} reads {self.stage.name} at an index taken from "
+                    f"data, and whether that lies inside {self.stage.name} could not be checked",
                     f's.compute_at("{self.stage.name}", ...), or leave it where it is',
                     compute=place.compute,
                 )
@@ -136,6 +143,13 @@ def reads_inside_index(reader: Stage, stage: Stage) -> bool:
     }
     return any(
         load.tensor in stage.tensors and id(load) not in direct for load in loads_of(*reader.values)
+    )
+
+
+def reads_at_data(reader: Stage, stage: Stage) -> bool:
+    """Tell whether ``reader`` takes an element of ``stage`` at an index that is data."""
+    return any(
+        load.tensor in stage.tensors and index_values(load) for load in loads_of(*reader.values)
     )
 
 

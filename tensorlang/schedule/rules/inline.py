@@ -42,6 +42,8 @@ def _pays(schedule: Schedule, stage: Stage) -> bool:
     readers = [s for s in schedule.program.stages if reads(s, stage)]
     if any(_reads_inside_index(reader, stage) for reader in readers):
         return False
+    if any(_reads_at_data(reader, stage) for reader in readers):
+        return False
     if any(reader.is_recurrence for reader in readers):
         return False
     places = [(reader, load) for reader in readers for load in reads(reader, stage)]
@@ -67,6 +69,12 @@ def _reads_inside_index(reader: Stage, stage: Stage) -> bool:
     from tensorlang.schedule.primitives.compute_inline import reads_inside_index
 
     return reads_inside_index(reader, stage)
+
+
+def _reads_at_data(reader: Stage, stage: Stage) -> bool:
+    from tensorlang.schedule.primitives.compute_inline import reads_at_data
+
+    return reads_at_data(reader, stage)
 
 
 def _calls(stage: Stage) -> int:
