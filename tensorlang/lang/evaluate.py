@@ -60,7 +60,7 @@ class Environment:
     placeholders: Mapping[Placeholder, Array] = field(default_factory=dict[Placeholder, Any])
     mask: Array = True
     memo: dict[int, tuple[Expr, Array]] = field(default_factory=dict[int, tuple[Expr, Any]])
-    outside: dict[int, _Outside] = field(default_factory=dict[int, "_Outside"])
+    outside: dict[int, list[_Outside]] = field(default_factory=dict[int, "list[_Outside]"])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +109,7 @@ def _check_indices(expr: Expr, env: Environment) -> None:
         for operand in operands:
             needed[id(operand)] = needed[id(operand)] | here
     for node in nodes:
-        found = env.outside.get(id(node))
-        if found is not None:
+        for found in env.outside.get(id(node), ()):
             wrong = found.points & needed[id(node)]
             if np.any(wrong):
                 bad = np.broadcast_to(found.index, np.shape(wrong))[wrong].flat[0]
@@ -167,13 +166,16 @@ def _convert(index: Array, dtype: DType) -> Array:
 def _load(load: Load, env: Environment) -> Array:
     array = env.arrays[load.tensor]
     indices: list[Array] = []
+    left: list[_Outside] = []
     for axis, form in enumerate(load.indices):
         index = evaluate_index(form, env)
         extent = array.shape[axis]
         outside = (index < 0) | (index >= extent)
-        if np.any(outside) and id(load) not in env.outside:
-            env.outside[id(load)] = _Outside(load, axis, index, extent, outside)
+        if np.any(outside):
+            left.append(_Outside(load, axis, index, extent, outside))
         indices.append(np.clip(index, 0, max(extent - 1, 0)))
+    if left:
+        env.outside[id(load)] = left
     if 0 in array.shape:  # nothing is really read: any value will do
         shape = np.broadcast_shapes(*[np.shape(index) for index in indices])
         value: Array = np.zeros(shape, array.dtype)[()]

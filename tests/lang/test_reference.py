@@ -225,3 +225,30 @@ def test_an_index_may_leave_where_no_branch_needs_it():
     np.testing.assert_array_equal(gather.reference(x, np.array([-5, 3, 7])), [-1, 3, 8])
     with pytest.raises(IndexError, match="index 9 is out of range for axis 0 of x"):
         gather.reference(x, np.array([-5, 9, 7]))
+
+
+@settings(deadline=None)
+@given(st.data())
+def test_each_axis_is_checked_where_the_load_happens(data):
+    """Points that leave by an axis that a condition guards do not hide those that leave by another."""
+    M, N = tl.dims("M N")
+
+    @tl.compute
+    def picked(x: tl.f32[M, N], rows: tl.i64[N], columns: tl.i64[N]):
+        return tl.tensor(
+            tl.where((i >= 1) & (rows[i] < 100), x[rows[i], columns[i - 1]], 0) for i in N
+        )
+
+    m, n = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))
+    index = st.sampled_from([-1, 0, 0, 1, m - 1, m, n - 1, n, 100])
+    rows, columns = (
+        np.array(data.draw(st.lists(index, min_size=n, max_size=n)), np.int64) for _ in range(2)
+    )
+    x = np.arange(m * n, dtype=np.float32).reshape(m, n)
+    needed = [(rows[i], columns[i - 1]) for i in range(1, n) if rows[i] < 100]
+    if all(0 <= row < m and 0 <= column < n for row, column in needed):
+        expected = [x[rows[i], columns[i - 1]] if i >= 1 and rows[i] < 100 else 0 for i in range(n)]
+        np.testing.assert_array_equal(picked.reference(x, rows, columns), expected)
+    else:
+        with pytest.raises(IndexError, match="is out of range for axis"):
+            picked.reference(x, rows, columns)
