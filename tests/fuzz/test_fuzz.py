@@ -11,7 +11,6 @@ from tests.fuzz.compare import disagreement
 from tests.fuzz.operators import Held
 from tests.fuzz.values import Value, add, multiply, smooth
 
-
 SEEDS = range(60)
 GROUP = 10
 

@@ -230,8 +230,7 @@ def test_an_index_may_leave_where_no_branch_needs_it():
 @settings(deadline=None)
 @given(st.data())
 def test_each_axis_is_checked_where_the_load_happens(data):
-    """Points that leave by an axis that a condition guards do not hide those that leave by another."""
-    M, N = tl.dims("M N")
+    """Points that leave by a guarded axis do not hide those that leave by another."""
 
     @tl.compute
     def picked(x: tl.f32[M, N], rows: tl.i64[N], columns: tl.i64[N]):
