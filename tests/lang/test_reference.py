@@ -238,11 +238,15 @@ def test_each_axis_is_checked_where_the_load_happens(data):
             tl.where((i >= 1) & (rows[i] < 100), x[rows[i], columns[i - 1]], 0) for i in N
         )
 
-    m, n = data.draw(st.integers(0, 3)), data.draw(st.integers(0, 5))
-    index = st.sampled_from([-1, 0, 0, 1, m - 1, m, n - 1, n, 100])
-    rows, columns = (
-        np.array(data.draw(st.lists(index, min_size=n, max_size=n)), np.int64) for _ in range(2)
-    )
+    m, n = data.draw(st.integers(0, 3)), data.draw(st.integers(1, 5))
+    wrong = data.draw(st.lists(st.booleans(), min_size=2, max_size=2))
+
+    def indices(extent, outside, leaves):
+        choices = [*range(extent), *outside, *([-1, extent] if leaves else [])]
+        return np.array(data.draw(st.lists(st.sampled_from(choices), min_size=n, max_size=n)))
+
+    rows = indices(m, [100], wrong[0])
+    columns = indices(n, [], wrong[1])
     x = np.arange(m * n, dtype=np.float32).reshape(m, n)
     needed = [(rows[i], columns[i - 1]) for i in range(1, n) if rows[i] < 100]
     if all(0 <= row < m and 0 <= column < n for row, column in needed):
