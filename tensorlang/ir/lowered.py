@@ -88,6 +88,15 @@ class Allocate:
     zeroed: bool = False
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefetchLine:
+    """Ask the caches for the line that holds an element, which may lie outside the buffer."""
+
+    buffer: Buffer
+    offset: Affine
+    locality: int = 3
+
+
 @dataclass(frozen=True, slots=True)
 class CheckSite:
     """What a failed bounds check reports: the tensor, which of its axes, and the user's line."""

@@ -59,10 +59,11 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Prefetch, Program, Seq, Stmt
 from tensorlang.ir.walk import map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
 from tensorlang.lower.data import depends_on_data
+from tensorlang.lower.prefetch_lines import prefetch_lines
 from tensorlang.lower.storage import has_padding
 
 
@@ -110,6 +111,9 @@ class _Flattener:
             case Compute():
                 store = self.compute(stmt)
                 return If(stmt.guard, store) if stmt.guard else store
+            case Prefetch():
+                self.used.add(stmt.tensor)
+                return prefetch_lines(stmt, self.homes[stmt.tensor])
             case For() | Seq() | If() | Barrier():
                 return map_children(stmt, self.stmt)
             case _:

@@ -28,6 +28,7 @@ from tensorlang.schedule.primitives.fuse import Fuse
 from tensorlang.schedule.primitives.layout import LayoutMap, SetLayout
 from tensorlang.schedule.primitives.parallel import Parallel
 from tensorlang.schedule.primitives.peel import Peel
+from tensorlang.schedule.primitives.prefetch import Prefetch
 from tensorlang.schedule.primitives.reorder import Reorder
 from tensorlang.schedule.primitives.reverse_compute_at import ReverseComputeAt
 from tensorlang.schedule.primitives.rfactor import Rfactor
@@ -231,6 +232,35 @@ class Schedule(Session):
             return LayoutText(tuple(v.name for v in variables), tuple(map(str, indices)))
 
         self._take(Step("layout", (buffer, text)), primitive)
+
+    def prefetch(
+        self,
+        tensor: StageArgument,
+        at: LoopArgument,
+        ahead: int = 1,
+        *,
+        along: LoopArgument | None = None,
+        locality: int = 3,
+    ) -> None:
+        """Ask the caches, in each iteration of ``at``, for what a later one reads of a tensor.
+
+        ``ahead`` is how many iterations later, of the loop ``along`` (``at`` itself, or one around
+        it); ``locality`` 3 keeps the data in every cache, 2 from the second on, 1 from the third
+        on, 0 is for data that is used once.
+        """
+        ahead, locality = index(ahead), index(locality)
+        keywords: dict[str, Any] = {"at": at, "ahead": ahead}
+        if along is not None:
+            keywords["along"] = along
+        if locality != 3:
+            keywords["locality"] = locality
+
+        def primitive() -> Primitive:
+            loop = self._loop(at)
+            counted = loop if along is None else self._loop(along)
+            return Prefetch(self._tensor(tensor), loop, ahead, counted, locality)
+
+        self._take(Step("prefetch", (tensor,), keywords), primitive)
 
     # --- reductions ----------------------------------------------------------------------------
 

@@ -65,6 +65,15 @@ def emit_store(context: Context, buffer: Buffer, offset: Affine, value: Value) -
         _store_strided(context, buffer, offset, stride, stored)
 
 
+def emit_prefetch(context: Context, buffer: Buffer, offset: Affine, locality: int) -> None:
+    """Ask for the cache line of an element; the instruction ignores an address that is not ours."""
+    address = _address(context, buffer, offset, inbounds=False)
+    pointer = address.type
+    name = f"@llvm.prefetch.{pointer.suffix}"
+    context.writer.module.declare(f"void {name}({pointer.text}, i32, i32, i32)")
+    context.writer.line(f"call void {name}({address.text}, i32 0, i32 {locality}, i32 1)")
+
+
 # --- one address for all lanes -------------------------------------------------------------------
 
 
