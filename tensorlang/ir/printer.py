@@ -270,7 +270,8 @@ def _remarks(loop: For | Fused) -> str:
 def format_program(program: Program) -> str:
     """Return a scheduled program with its signature."""
     header = f"{format_signature(program.definition)}:"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {tensor} is written past the caches" for tensor in program.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_lowered(program: LoweredProgram) -> str:
@@ -279,7 +280,8 @@ def format_lowered(program: LoweredProgram) -> str:
     scalars = [f"{scalar.name}: {scalar.dtype.name}" for scalar in program.scalars]
     sizes = [str(size) for size in program.sizes]
     header = f"def {program.name}({', '.join(buffers + scalars + sizes)}):"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {b} is written past the caches" for b in program.outputs if b.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_signature(definition: Definition) -> str:

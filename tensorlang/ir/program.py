@@ -188,7 +188,7 @@ class Program:
     ``stages`` are the definition's stages plus those that primitives made (copies, rfactor), each
     with its tensors; ``conditions`` are facts assumed by steps and checked at the call.
     ``derivations`` say, in the order of the steps, how a stage follows from the definition's when
-    it is neither one of them nor a copy.
+    it is neither one of them nor a copy. Vectors stored to ``streamed`` tensors go past the caches.
     """
 
     definition: Definition
@@ -196,6 +196,7 @@ class Program:
     body: Stmt
     conditions: tuple[Condition, ...] = ()
     derivations: tuple[Derivation, ...] = ()
+    streamed: tuple[Tensor, ...] = ()
 
     def __str__(self) -> str:
         from tensorlang.ir.printer import format_program  # which imports this module

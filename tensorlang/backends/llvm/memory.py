@@ -24,6 +24,7 @@ from tensorlang.backends.llvm.indices import (
     lane_zero,
 )
 from tensorlang.backends.llvm.masks import any_lane
+from tensorlang.backends.llvm.streaming import store_past_caches
 from tensorlang.backends.llvm.types import (
     I64,
     Type,
@@ -179,7 +180,10 @@ def _store_vector(
     alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
-        context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
+        if buffer.streamed:
+            store_past_caches(context, value, address, alignment)
+        else:
+            context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
         return
     pointer = address.type
     name = f"@llvm.masked.store.{value.type.suffix}.{pointer.suffix}"

@@ -9,8 +9,10 @@ import pytest
 
 import tensorlang as tl
 from tensorlang.interpreter.run import run_program
+from tensorlang.ir.affine import evaluate
 from tensorlang.ir.lowered import PrefetchLine
-from tensorlang.ir.walk import iterate
+from tensorlang.ir.program import For, If
+from tensorlang.ir.walk import children_of, iterate
 from tensorlang.lower.pipeline import lower
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
@@ -34,15 +36,15 @@ def lines(s, **sizes):
     def visit(stmt, values):
         if isinstance(stmt, PrefetchLine):
             found.append((stmt.buffer.name, evaluate(stmt.offset, values)))
-        elif hasattr(stmt, "extent"):
+        elif isinstance(stmt, For):
             for value in range(evaluate(stmt.extent, values)):
                 visit(stmt.body, {**values, stmt.variable: value})
+        elif isinstance(stmt, If) and min(evaluate(form, values) for form in stmt.condition) < 0:
+            if stmt.otherwise is not None:
+                visit(stmt.otherwise, values)
         else:
-            for child in children_of(stmt):
+            for child in (stmt.then,) if isinstance(stmt, If) else children_of(stmt):
                 visit(child, values)
-
-    from tensorlang.ir.affine import evaluate
-    from tensorlang.ir.walk import children_of
 
     program = lower(s.program)
     visit(program.body, {size: sizes[size.name] for size in program.sizes})
@@ -166,10 +168,11 @@ def test_refused():
         s,
         lambda: s.prefetch("B", at="i"),
         """
-        prefetch('B', at='i') is refused: each iteration of i reads the same box of B
+        prefetch('B', at='i', ahead=1) is refused: each iteration of i reads the same box of B
           AT
+
             for j.o in (N + 15) // 16:
-                for i in M:  # <-- i
+                for i in M:    # <-- here
                     for k in K:
                         vectorized for j.i in 16:
                             matmul[i, 16 * j.o + j.i] += A[i, k] * B[k, 16 * j.o + j.i]  # if 16 * j.o + j.i < N
