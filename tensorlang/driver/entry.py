@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
-from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.pipeline import compile_default, compile_schedule
 from tensorlang.driver.specialize import SpecializingFunction
 from tensorlang.lang.compute import Operator
 from tensorlang.runtime.callable import CompiledFunction
@@ -137,7 +137,9 @@ def compile(
         case Operator() if x.is_generic:
             return SpecializingFunction(x, options, sizes_and_attributes)
         case Operator():
-            return _compile_now(schedule(x, **sizes_and_attributes).default(), options)
+            function = compile_default(schedule(x, **sizes_and_attributes), options)
+            function.prepare()
+            return function
         case Compilable():
             graph = cast("Compilable[Any]", x)
             return graph.__tensorlang_compile__(options, sizes_and_attributes)

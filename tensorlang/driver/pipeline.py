@@ -10,6 +10,7 @@ first proof. ``import tensorlang`` loads neither.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
 from functools import cache, partial
 from time import perf_counter
 from typing import Any
@@ -26,26 +27,42 @@ from tensorlang.runtime.threads import openmp
 from tensorlang.schedule.schedule import Schedule
 
 
-def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+    """Return the callable of an untouched schedule's operator, scheduled by rule."""
+    *special, general = schedule.defaults()
+    return compile_schedule(general, options, special)
+
+
+def compile_schedule(
+    schedule: Schedule, options: CompileOptions, special: Sequence[Schedule] = ()
+) -> CompiledFunction:
     """Return the callable of a schedule as it stands; later steps do not change it.
 
+    ``special`` are schedules of the same definition, each run instead where its assumptions hold.
     A schedule with steps of the user's own is proved first, unless the options say not to.
     Raises ScheduleError, with the evidence, if that fails.
     """
     program = schedule.program
+    programs = tuple([each.program for each in special])
     proof = _prove(schedule, options)
 
     def build(layouts: Layouts) -> Kernel:
-        return build_kernel(program, options, layouts)
+        return build_kernel(program, options, layouts, programs)
+
+    def text() -> str:
+        return "\n".join(map(format_program, (*programs, program)))
 
     return CompiledFunction(
         program.definition,
         build,
         bind_sizes,
         conditions=program.conditions,
-        origin=Origin(options.target, lambda: format_program(program), proof),
+        origin=Origin(options.target, text, proof),
         defaults=_defaults(schedule.operator),
-        recipe=(compile_schedule, (schedule.fork(), options)),
+        recipe=(
+            compile_schedule,
+            (schedule.fork(), options, tuple([each.fork() for each in special])),
+        ),
     )
 
 
@@ -67,7 +84,12 @@ def _prove(schedule: Schedule, options: CompileOptions) -> str:
     return str(schedule.verify())
 
 
-def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
+def build_kernel(
+    program: Program,
+    options: CompileOptions,
+    layouts: Layouts,
+    special: Sequence[Program] = (),
+) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says."""
     from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
@@ -79,6 +101,7 @@ def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) ->
         program,
         dict(zip(tensors, layouts, strict=True)),
         check_bounds=options.check_bounds is not False,
+        special=special,
     )
     after_lowering = perf_counter()
     artefact: Any = backend.compile_lowered(

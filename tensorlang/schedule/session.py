@@ -273,12 +273,12 @@ class Session:
 
     def _condition_from_text(self, text: str) -> tuple[Any, bool, str]:
         names = {size.name: size for size in self.definition.sizes}
-        for operator, equality in (("==", True), (">=", False)):
+        for operator in ("==", ">=", "<="):
             left, found, right = text.partition(operator)
             if found:
                 try:
                     form = parse_affine(left.strip(), names) - parse_affine(right.strip(), names)
                 except ParseError as error:
                     raise Refusal(str(error), 's.assume("N % 8 == 0")') from None
-                return form, equality, text
+                return -form if operator == "<=" else form, operator == "==", text
         raise Refusal(f"{text!r} is no condition", 's.assume("N % 8 == 0"), s.assume("M >= 16")')
