@@ -96,10 +96,10 @@ class PreparedStep:
     seconds: float
     keep_alive: object
 
-    @property
-    def releases(self) -> bool:
-        """Whether Python's lock should be released while it runs."""
-        return self.seconds >= _WORTH_RELEASING
+
+def is_worth_releasing(seconds: float) -> bool:
+    """Tell whether other Python threads should run during work of ``seconds``."""
+    return seconds >= _WORTH_RELEASING
 
 
 class CompiledFunction:
@@ -168,10 +168,17 @@ class CompiledFunction:
         self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
     ) -> Any:
         """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
+        return self.run_bound(tensors, scalars, dims, out)[0]
+
+    def run_bound(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
+    ) -> tuple[Any, Arguments, tuple[Array, ...]]:
+        """Run as ``call_bound`` does; return also what the arguments and results are as arrays."""
         arguments = self._signature.convert(tensors, scalars, dims)
         results = self._results(arguments, out)
         self._run(arguments, results)
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        returned = results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        return returned, arguments, results
 
     def run_into(
         self, arrays: Sequence[Array], dims: Mapping[str, int], results: Sequence[Array]
@@ -326,7 +333,7 @@ class CompiledFunction:
         made = [] if out >= 0 else [Result(r.shape, r.dtype, maker_of(r)) for r in results]
         return Plan(
             given, keywords, out, made, [prepared.step],
-            releases=prepared.releases, keep_alive=prepared.keep_alive,
+            releases=is_worth_releasing(prepared.seconds), keep_alive=prepared.keep_alive,
         )  # fmt: skip
 
     def prepare_step(
