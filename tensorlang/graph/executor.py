@@ -97,6 +97,21 @@ class CompiledGraph:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
+        return self.call_for(self, self._fast, args, keywords, args, keywords)
+
+    def call_for(
+        self,
+        owner: object,
+        fast: FastCalls,
+        given: tuple[Any, ...],
+        given_by_name: Mapping[str, Any],
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Run on ``args`` and ``keywords``, which mean what ``owner`` was given.
+
+        When ``owner`` is given such arguments again, its calls take the fast way.
+        """
         named = dict(keywords)
         out = named.pop("out", None)
         arguments = self._signature.bind(args, named)
@@ -115,8 +130,11 @@ class CompiledGraph:
             self._run(frame, arguments.arrays, results)
         finally:
             idle.append(frame)
-        self._fast.offer(
-            self, args, keywords, lambda: self._fast_plan(args, keywords, arguments, results)
+        fast.offer(
+            owner,
+            given,
+            given_by_name,
+            lambda: self._fast_plan(given, given_by_name, arguments, results),
         )
         return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
 
