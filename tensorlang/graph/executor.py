@@ -27,7 +27,8 @@ from tensorlang.runtime.arrays import Array, TensorParameter
 from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.plans import Plan, Result, places_of
-from tensorlang.runtime.results import allocate, check_outputs, maker_of
+from tensorlang.runtime.recycling import allocate
+from tensorlang.runtime.results import check_outputs, maker_of, returned_value
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import SizeBinder
 from tensorlang.runtime.timing import Timing, measure
@@ -136,7 +137,7 @@ class CompiledGraph:
             given_by_name,
             lambda: self._fast_plan(given, given_by_name, arguments, results),
         )
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        return returned_value(results, out, (*args, *named.values()))
 
     def _results(
         self, arguments: Arguments, shapes: tuple[tuple[int, ...], ...], out: Any

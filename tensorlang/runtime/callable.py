@@ -36,7 +36,8 @@ from tensorlang.runtime.failures import failure
 from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, is_parallel
 from tensorlang.runtime.plans import Plan, Result, Step, places_of
 from tensorlang.runtime.report import Report, VersionReport
-from tensorlang.runtime.results import allocate, check_outputs, maker_of
+from tensorlang.runtime.recycling import allocate
+from tensorlang.runtime.results import check_outputs, maker_of, returned_value
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import Binding, BindSizes, SizeBinder
 from tensorlang.runtime.threads import (
@@ -162,7 +163,7 @@ class CompiledFunction:
         self._fast.offer(
             self, args, keywords, lambda: self.plan(args, keywords, arguments, results)
         )
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        return returned_value(results, out, (*args, *named.values()))
 
     def call_bound(
         self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
@@ -177,8 +178,7 @@ class CompiledFunction:
         arguments = self._signature.convert(tensors, scalars, dims)
         results = self._results(arguments, out)
         self._run(arguments, results)
-        returned = results[0] if len(results) == 1 and not isinstance(out, tuple) else results
-        return returned, arguments, results
+        return returned_value(results, out, tensors), arguments, results
 
     def run_into(
         self, arrays: Sequence[Array], dims: Mapping[str, int], results: Sequence[Array]

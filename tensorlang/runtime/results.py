@@ -8,30 +8,33 @@ memory, nor may it share memory with an input: results are written while inputs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import prod
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
-from tensorlang.runtime.arrays import Array, TensorParameter, address_of
-
-ALIGNMENT = 64
+from tensorlang.lang.foreign import as_numpy_view, is_foreign_array, like
+from tensorlang.runtime.arrays import Array, TensorParameter
+from tensorlang.runtime.recycling import FROM_BYTES, allocate
 
 _OVERLAP_EFFORT = 100_000  # of NumPy's exact test; its worst case is exponential
 _SELF_OVERLAP_ELEMENTS = 1_000_000
 
 
-def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialised array in C order whose data begins at a multiple of 64 bytes."""
-    # NumPy's own arrays begin at multiples of 16 bytes, large ones never at one of 64
-    memory = np.empty(prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
-    return np.ndarray(shape, dtype, memory, -address_of(memory) % ALIGNMENT)
-
-
 def maker_of(array: Array) -> Callable[[], Array] | None:
     """Return what allocates another result like ``array``; None if NumPy does it as well."""
-    return None
+    if array.nbytes < FROM_BYTES:
+        return None
+    return partial(allocate, array.shape, array.dtype)
+
+
+def returned_value(results: tuple[Array, ...], out: Any, arguments: Iterable[Any]) -> Any:
+    """Return what a call returns: ``out`` itself, or its results as the kind of the arguments."""
+    if out is not None:
+        return out
+    made = like(results, arguments)
+    return made[0] if len(made) == 1 else made
 
 
 def check_outputs(
@@ -64,13 +67,21 @@ def _as_tuple(parameters: Sequence[TensorParameter], out: Any) -> tuple[Array, .
             f"{parameters[0].function}: out must be a tuple of {len(parameters)} arrays"
             f" ({names}), found {found}"
         )
-    for parameter, array in zip(parameters, arrays, strict=True):
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(
-                f"{parameter.function}: out ({parameter.name}) must be a NumPy array, found"
-                f" {type(array).__name__}"  # pyright: ignore[reportUnknownArgumentType]
-            )
-    return arrays
+    return tuple([
+        _as_output(parameter, value) for parameter, value in zip(parameters, arrays, strict=True)
+    ])  # fmt: skip
+
+
+def _as_output(parameter: TensorParameter, value: Any) -> Array:
+    where = f"{parameter.function}: out ({parameter.name}) must be an array"
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        return cast("Array", value)
+    if isinstance(value, np.ma.MaskedArray) or not is_foreign_array(value):
+        raise TypeError(f"{where}, found {type(value).__name__}")
+    try:
+        return as_numpy_view(value)
+    except TypeError as error:
+        raise TypeError(f"{where}, found {type(value).__name__}: {error}") from error
 
 
 def _check_output(parameter: TensorParameter, array: Array, shape: tuple[int, ...]) -> None:
