@@ -26,9 +26,14 @@ from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.arrays import Array, TensorParameter
 from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
 from tensorlang.runtime.dispatcher import FastCalls
-from tensorlang.runtime.plans import Plan, Result, places_of
+from tensorlang.runtime.plans import Plan, places_of
 from tensorlang.runtime.recycling import allocate
-from tensorlang.runtime.results import check_outputs, maker_of, returned_value
+from tensorlang.runtime.results import (
+    allocate_results,
+    check_outputs,
+    returned_value,
+    to_allocate,
+)
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import SizeBinder
 from tensorlang.runtime.timing import Timing, measure
@@ -143,7 +148,7 @@ class CompiledGraph:
         self, arguments: Arguments, shapes: tuple[tuple[int, ...], ...], out: Any
     ) -> tuple[Array, ...]:
         if out is None:
-            return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
+            return allocate_results(self._outputs, shapes)
         names = [parameter.name for parameter in self._signature.tensors]
         inputs = list(zip(names, arguments.arrays, strict=True))
         return check_outputs(self._outputs, out, shapes, inputs)
@@ -214,7 +219,7 @@ class CompiledGraph:
             if prepared is None:
                 return None
             steps.append(prepared)
-        made = [] if out >= 0 else [Result(r.shape, r.dtype, maker_of(r)) for r in results]
+        made = [] if out >= 0 else to_allocate(self._outputs, results)
         return Plan(
             given, keywords, out, made, [step.step for step in steps],
             releases=is_worth_releasing(sum(step.seconds for step in steps)),

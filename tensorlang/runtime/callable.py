@@ -34,10 +34,15 @@ from tensorlang.runtime.arrays import (
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.failures import failure
 from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, is_parallel
-from tensorlang.runtime.plans import Plan, Result, Step, places_of
+from tensorlang.runtime.plans import Plan, Step, places_of
 from tensorlang.runtime.report import Report, VersionReport
 from tensorlang.runtime.recycling import allocate
-from tensorlang.runtime.results import check_outputs, maker_of, returned_value
+from tensorlang.runtime.results import (
+    allocate_results,
+    check_outputs,
+    returned_value,
+    to_allocate,
+)
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import Binding, BindSizes, SizeBinder
 from tensorlang.runtime.threads import (
@@ -260,7 +265,7 @@ class CompiledFunction:
     def _results(self, arguments: Arguments, out: Any) -> tuple[Array, ...]:
         shapes = self._bind(arguments).output_shapes
         if out is None:
-            return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
+            return allocate_results(self._outputs, shapes)
         names = [parameter.name for parameter in self._signature.tensors]
         inputs = list(zip(names, arguments.arrays, strict=True))
         return check_outputs(self._outputs, out, shapes, inputs)
@@ -330,7 +335,7 @@ class CompiledFunction:
         prepared = self.prepare_step(arguments, results, (*places, *targets))
         if prepared is None:
             return None
-        made = [] if out >= 0 else [Result(r.shape, r.dtype, maker_of(r)) for r in results]
+        made = [] if out >= 0 else to_allocate(self._outputs, results)
         return Plan(
             given, keywords, out, made, [prepared.step],
             releases=is_worth_releasing(prepared.seconds), keep_alive=prepared.keep_alive,

@@ -8,25 +8,53 @@ memory, nor may it share memory with an input: results are written while inputs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
+from math import prod
 from typing import Any, cast
 
 import numpy as np
 
 from tensorlang.lang.foreign import as_numpy_view, is_foreign_array, like
 from tensorlang.runtime.arrays import Array, TensorParameter
+from tensorlang.runtime.plans import Result
 from tensorlang.runtime.recycling import FROM_BYTES, allocate
 
 _OVERLAP_EFFORT = 100_000  # of NumPy's exact test; its worst case is exponential
 _SELF_OVERLAP_ELEMENTS = 1_000_000
 
 
-def maker_of(array: Array) -> Callable[[], Array] | None:
-    """Return what allocates another result like ``array``; None if NumPy does it as well."""
-    if array.nbytes < FROM_BYTES:
-        return None
-    return partial(allocate, array.shape, array.dtype)
+def allocate_result(parameter: TensorParameter, shape: tuple[int, ...]) -> Array:
+    """Return memory for a result; raises MemoryError, naming it, if there is none."""
+    try:
+        return allocate(shape, parameter.dtype)
+    except MemoryError:
+        size = prod(shape) * parameter.dtype.itemsize
+        raise MemoryError(
+            f"{parameter.function}: no memory for the result {parameter.name}, {parameter.type}"
+            f" of shape {shape} ({size:,} bytes)"
+        ) from None
+
+
+def allocate_results(
+    parameters: Sequence[TensorParameter], shapes: Sequence[tuple[int, ...]]
+) -> tuple[Array, ...]:
+    """Return memory for every result."""
+    return tuple(map(allocate_result, parameters, shapes))
+
+
+def to_allocate(parameters: Sequence[TensorParameter], arrays: Sequence[Array]) -> list[Result]:
+    """Return how a fast call gets results like ``arrays``: small ones straight from NumPy."""
+    return [
+        Result(
+            array.shape,
+            array.dtype,
+            partial(allocate_result, parameter, array.shape)
+            if array.nbytes >= FROM_BYTES
+            else None,
+        )
+        for parameter, array in zip(parameters, arrays, strict=True)
+    ]
 
 
 def returned_value(results: tuple[Array, ...], out: Any, arguments: Iterable[Any]) -> Any:
