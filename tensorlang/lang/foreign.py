@@ -72,7 +72,7 @@ def like(results: tuple[Array, ...], arguments: Iterable[Any]) -> tuple[Any, ...
             return tuple([_to_torch(result) for result in results])
         namespace = getattr(value, "__array_namespace__", None)
         if namespace is not None:
-            return tuple([namespace().from_dlpack(result) for result in results])
+            return tuple([_to_namespace(namespace(), result) for result in results])
     return results
 
 
@@ -113,6 +113,13 @@ def _from_dlpack(value: Any) -> Array:
         if not hasattr(value, "__array__"):  # the way in for element types that DLPack lacks
             raise
         return np.asarray(value)
+
+
+def _to_namespace(namespace: Any, array: Array) -> Any:
+    try:
+        return namespace.from_dlpack(array)
+    except (BufferError, TypeError):  # an element type that DLPack, or NumPy's part in it, lacks
+        return namespace.asarray(array)
 
 
 def _is_buffer(value: object) -> bool:

@@ -96,7 +96,7 @@ def _describe(value: Any) -> str:
     if value is None:
         return "None"
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _wrong_dtype(parameter: TensorParameter, array: Array) -> str:
