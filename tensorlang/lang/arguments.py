@@ -68,7 +68,10 @@ def _dtype_of(dtype: np.dtype[Any]) -> DType:
         )
     ours = from_numpy(dtype)
     if ours is None:
-        raise TypeError(f"arrays of dtype {dtype} are not supported")
+        raise TypeError(
+            f"arrays of dtype {dtype} are not supported; convert it, for example with "
+            ".astype(np.float32)"
+        )
     return ours
 
 
