@@ -11,6 +11,8 @@ variable                   meaning
                            the system's; ``none``: run on one thread; or a path to a library
 ``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
                            worth several (3); 0 makes every parallel loop run in parallel
+``TENSORLANG_RECYCLE``     mebibytes of large results that nobody uses any more to keep for the next
+                           ones (256); 0 returns them to the system at once
 ``TENSORLANG_TARGET``      the target of operators that are called without ``tl.compile``
 =========================  ====================================================================
 """
@@ -25,6 +27,9 @@ from functools import cache
 _PARALLEL_FROM = 3.0  # microseconds; a fork-join of two threads costs about one
 
 
+_RECYCLED = 256 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the environment says; the defaults hold when it says nothing."""
@@ -33,6 +38,7 @@ class Settings:
     openmp: str = "auto"
     parallel_from: float = _PARALLEL_FROM
     target: str = "cpu"
+    recycled_bytes: int = _RECYCLED
 
 
 @cache
@@ -54,6 +60,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         openmp=environment.get("TENSORLANG_OPENMP", "").strip() or "auto",
         parallel_from=_microseconds(environment),
         target=environment.get("TENSORLANG_TARGET", "").strip() or "cpu",
+        recycled_bytes=_recycled(environment),
     )
 
 
@@ -79,3 +86,12 @@ def _microseconds(environment: Mapping[str, str]) -> float:
     if not value >= 0:
         raise ValueError(f"TENSORLANG_PARALLEL_FROM must be a number >= 0, found {text!r}")
     return value
+
+
+def _recycled(environment: Mapping[str, str]) -> int:
+    text = environment.get("TENSORLANG_RECYCLE", "").strip()
+    if text and not text.isdecimal():
+        raise ValueError(
+            f"TENSORLANG_RECYCLE must be a number of mebibytes >= 0, found {text!r}"
+        )
+    return int(text) << 20 if text else _RECYCLED
