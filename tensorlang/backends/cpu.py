@@ -19,13 +19,14 @@ from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import For
 from tensorlang.ir.walk import iterate
 from tensorlang.targets.cpu import CpuTarget, host_target, parse_cpu_target
+from tensorlang.targets.llvm import llvm_binding, llvmlite_version
 
 parse_target = parse_cpu_target
 
 
 @dataclass(frozen=True, slots=True)
 class CpuArtefact:
-    """An object file, the LLVM IR that it was made from, and for which processor."""
+    """An object file, the LLVM IR that it was made from ("" if restored), for which processor."""
 
     entry: str
     object_code: bytes
@@ -70,6 +71,27 @@ def compile_lowered(
     module = machine.optimise(text, target, opt_level, not explicit)
     code = machine.object_code(module, target, opt_level)
     return CpuArtefact(entry_name(program), code, text, target, opt_level, not explicit)
+
+
+def fingerprint(target: CpuTarget) -> str:
+    """Return all that code depends on besides its program: processors, versions of LLVM."""
+    binding = llvm_binding()
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    # the rules read the facts of this machine, whatever the target
+    return f"{target!r} {host_target()!r} llvmlite {llvmlite_version()} LLVM {llvm}"
+
+
+def describe(artefact: CpuArtefact) -> dict[str, Any]:
+    """Return what ``restore`` needs besides the object code."""
+    return {"entry": artefact.entry, "autovectorized": artefact.autovectorized}
+
+
+def restore(
+    description: Mapping[str, Any], code: bytes, target: CpuTarget, opt_level: int
+) -> CpuArtefact:
+    """Return an artefact to ``load``; its LLVM IR is not kept."""
+    entry, autovectorized = str(description["entry"]), bool(description["autovectorized"])
+    return CpuArtefact(entry, code, "", target, opt_level, autovectorized)
 
 
 _lock = threading.Lock()

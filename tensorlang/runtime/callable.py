@@ -31,7 +31,7 @@ from tensorlang.runtime.arrays import (
     layout_of,
 )
 from tensorlang.runtime.failures import failure
-from tensorlang.runtime.kernel import OK, Kernel
+from tensorlang.runtime.kernel import OK, Kernel, KernelFace
 from tensorlang.runtime.report import Report, VersionReport
 from tensorlang.runtime.results import allocate, check_outputs
 from tensorlang.runtime.signature import Arguments, Signature
@@ -161,7 +161,7 @@ class CompiledFunction:
         if kind == "schedule":
             return self._origin.schedule()
         kernel = self._version(self._contiguous()).kernel
-        if kind == "loops":
+        if kind == "loops" and isinstance(kernel.program, LoweredProgram):
             return format_lowered(kernel.program)
         if kind not in kernel.texts:
             raise ValueError(
@@ -283,7 +283,7 @@ class CompiledFunction:
                 self._versions[layouts] = _Version(kernel, strides, perf_counter() - start)
             return self._versions[layouts]
 
-    def _stride_places(self, program: LoweredProgram) -> tuple[tuple[int, int], ...]:
+    def _stride_places(self, program: LoweredProgram | KernelFace) -> tuple[tuple[int, int], ...]:
         """Return which strides follow the definition's sizes: ``A.stride0`` is (0, 0)."""
         names = [parameter.name for parameter in (*self._signature.tensors, *self._outputs)]
         places: list[tuple[int, int]] = []
