@@ -79,7 +79,7 @@ def kept_proof(origin: Origin, prove: Callable[[], str]) -> str:
     if record is not None and isinstance(record.header.get("evidence"), str):
         return record.header["evidence"]
     evidence = prove()
-    store.write(key, {"evidence": evidence}, b"")
+    store.write(key, {"evidence": evidence, "name": origin.definition.name}, b"")
     return evidence
 
 

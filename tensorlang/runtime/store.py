@@ -168,17 +168,17 @@ class Store:
             total -= entry.bytes
         return removed
 
+    def peek(self, entry: Entry) -> Record | None:
+        """Return what an entry holds, without counting as a use; None if it is damaged."""
+        try:
+            _check_private(entry.path, entry.path.stat())
+            return unpack(entry.path.read_bytes())
+        except (OSError, ValueError):
+            return None
+
     def damaged(self) -> list[Entry]:
         """Return the entries that ``read`` would not trust; reads them all."""
-        found: list[Entry] = []
-        for entry in self.entries():
-            try:
-                unpack(entry.path.read_bytes())
-            except FileNotFoundError:
-                continue
-            except (OSError, ValueError):
-                found.append(entry)
-        return found
+        return [e for e in self.entries() if self.peek(e) is None and e.path.exists()]
 
     def _files(self, suffix: str) -> Iterator[Path]:
         """Yield our own files only: a folder that the user names may hold others."""
