@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.backends.llvm import machine
+from tensorlang.backends.llvm.debug_lines import Lines, with_debug_lines
 from tensorlang.backends.llvm.module import emit_module, entry_name
 from tensorlang.errors import CompileError
 from tensorlang.ir.lowered import LoweredProgram
@@ -135,3 +136,10 @@ def check_runs_here(target: CpuTarget) -> None:
             f"which lacks {reason}.\n"
             'Its object code can be saved and taken elsewhere; target="cpu" is this machine.'
         )
+
+
+def assembly_of(llvm: str, target: str, vectorize: bool, lines: Lines) -> str:
+    """Return the assembly of LLVM IR, with ``.loc`` directives that name the user's ``lines``."""
+    processor = parse_target(target)
+    module = machine.optimise(with_debug_lines(llvm, lines), processor, 3, vectorize)
+    return machine.assembly(module, processor, 3)

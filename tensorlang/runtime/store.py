@@ -28,7 +28,8 @@ from typing import Any, cast
 MAGIC = b"tensorlang code 1\n"
 SUFFIX = ".code"
 
-_HEAD = struct.Struct("<32sI")  # hash of all that follows it, bytes of the header
+_DIGEST = hashlib.sha256().digest_size
+_LENGTH = struct.Struct("<I")  # bytes of the header
 _TOUCH_AFTER = 3600.0  # seconds; a use is recorded at most so often
 _PRUNE_TO = 0.8  # of the bound, so that pruning is rare
 _PRUNE_EVERY = 64  # records written by one process
@@ -205,20 +206,21 @@ def pack(header: Mapping[str, Any], code: bytes) -> bytes:
     Record(header={'entry': 'f'}, code=b'code')
     """
     text = json.dumps(header, separators=(",", ":")).encode()
-    body = text + code
-    return MAGIC + _HEAD.pack(hashlib.sha256(body).digest(), len(text)) + body
+    body = _LENGTH.pack(len(text)) + text + code
+    return MAGIC + hashlib.sha256(body).digest() + body
 
 
 def unpack(data: bytes) -> Record:
     """Return the record in ``data``; raises ValueError if it is not whole or not a record."""
-    start = len(MAGIC) + _HEAD.size
-    if not data.startswith(MAGIC) or len(data) < start:
+    start = len(MAGIC) + _DIGEST
+    if not data.startswith(MAGIC) or len(data) < start + _LENGTH.size:
         raise ValueError("it is not a record of compiled code")
-    digest, length = _HEAD.unpack_from(data, len(MAGIC))
     body = data[start:]
-    if hashlib.sha256(body).digest() != digest or length > len(body):
+    if hashlib.sha256(body).digest() != data[len(MAGIC) : start]:
         raise ValueError("it was damaged: its content does not have the hash that it should")
-    return Record(cast("dict[str, Any]", json.loads(body[:length])), body[length:])
+    [length] = _LENGTH.unpack_from(body)
+    header, code = body[_LENGTH.size :][:length], body[_LENGTH.size + length :]
+    return Record(cast("dict[str, Any]", json.loads(header)), code)
 
 
 def _check_private(path: Path, status: os.stat_result) -> None:
