@@ -200,4 +200,3 @@ def _is_as_expected(array: np.ndarray[Any, Any]) -> bool:
         and found.dtype == id(array.dtype)
         and found.flags == array.flags.num
     )
-
