@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorlang.dtypes import DType, to_numpy
 from tensorlang.interpreter import arithmetic
+from tensorlang.interpreter.routines import evaluate_routine
 from tensorlang.ir.affine import Var, affine, evaluate
 from tensorlang.ir.definition import Combiner, Definition, Scalar, Stage, Tensor
 from tensorlang.ir.expr import Placeholder, loads_of
@@ -54,6 +55,9 @@ def _evaluate_stage(
     scalars: Mapping[Scalar, Array],
     sizes: Mapping[Var, int],
 ) -> None:
+    if stage.routine is not None:
+        arrays[stage.tensor] = evaluate_routine(stage, arrays)
+        return
     for tensor in stage.tensors:
         shape = [evaluate(extent, sizes) for extent in tensor.shape]
         arrays[tensor] = np.zeros(shape, to_numpy(tensor.dtype))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tensorlang.ir.affine import ONE, ZERO, Affine, Var, affine, substitute
 from tensorlang.ir.definition import Definition, Stage
 from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
+from tensorlang.ir.routines import unit_axes
 from tensorlang.ir.walk import sequence
 
 
@@ -49,7 +50,9 @@ def nest_over_box(
     """
     loops: list[tuple[Var, Affine]] = []
     mapping: dict[Var, Affine] = {}
-    for axis, (origin, extent) in zip(stage.axes, box, strict=True):
+    whole = unit_axes(stage)  # a routine's own loops are its innermost ones
+    order = [axis for axis in range(len(stage.axes)) if axis not in whole] + list(whole)
+    for axis, (origin, extent) in [(stage.axes[place], box[place]) for place in order]:
         if extent == ONE and axis.extent != ONE:  # one row of a box needs no loop
             mapping[axis.variable] = origin
             continue

@@ -100,7 +100,7 @@ def is_expensive(*values: Expr) -> bool:
 
 def is_map(stage: Stage) -> bool:
     """Tell whether a stage computes each element from others alone."""
-    return not stage.is_reduction and not stage.is_recurrence
+    return stage.is_map
 
 
 def reads(reader: Stage, stage: Stage) -> list[Load]:
