@@ -88,10 +88,7 @@ class _MergeSort:
 
     def passes(self) -> tuple[Stmt, ...]:
         """Return the passes that make one run of the elements."""
-        if self.count.is_constant:
-            number = max(self.count.constant - 1, 0).bit_length()
-        else:
-            number = 63
+        number = max(self.count.constant - 1, 0).bit_length() if self.count.is_constant else 63
         again = self.count - 1 - self.index(_WIDTH)
         one = If((again,), self.one_pass())
         loop = For(Var("round"), affine(number), "serial", one)
