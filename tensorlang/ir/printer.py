@@ -288,7 +288,8 @@ def format_stage(stage: Stage) -> str:
     over = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.reduction_axes)
     predicate = " and ".join(map(format_condition, stage.predicate))
     where = f" if {predicate}" if predicate else ""
-    return f"{left} = {stage.combiner.name}({right} for {over}{where})"
+    ordered = ", ordered" if stage.combiner.ordered else ""
+    return f"{left} = {stage.combiner.name}({right} for {over}{where}{ordered})"
 
 
 def format_combiner(combiner: Combiner) -> str:

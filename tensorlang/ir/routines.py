@@ -73,6 +73,12 @@ def unit_axes(stage: Stage) -> tuple[int, ...]:
             return ()
 
 
+def loop_order(stage: Stage) -> tuple[int, ...]:
+    """Return the data axes in the order of the unscheduled loops: those of a unit innermost."""
+    whole = unit_axes(stage)
+    return (*[axis for axis in range(len(stage.axes)) if axis not in whole], *whole)
+
+
 def routine_faults(stage: Stage) -> Iterator[str]:
     """Yield what is wrong with the form of a routine stage."""
     operands = operands_of(stage)

@@ -175,7 +175,7 @@ def _reduced(
 ) -> list[Array]:
     """Return ``state`` combined with all elements along their last axis."""
     ufunc = _UFUNCS.get(combiner.name)
-    if ufunc is not None:
+    if ufunc is not None and not combiner.ordered:
         (element,), (before,) = elements, state
         return [ufunc(before, ufunc.reduce(element, axis=-1, dtype=element.dtype))]
     if combiner.ordered:

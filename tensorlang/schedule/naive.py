@@ -10,7 +10,7 @@ from __future__ import annotations
 from tensorlang.ir.affine import ONE, ZERO, Affine, Var, affine, substitute
 from tensorlang.ir.definition import Definition, Stage
 from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
-from tensorlang.ir.routines import unit_axes
+from tensorlang.ir.routines import loop_order
 from tensorlang.ir.walk import sequence
 
 
@@ -50,9 +50,8 @@ def nest_over_box(
     """
     loops: list[tuple[Var, Affine]] = []
     mapping: dict[Var, Affine] = {}
-    whole = unit_axes(stage)  # a routine's own loops are its innermost ones
-    order = [axis for axis in range(len(stage.axes)) if axis not in whole] + list(whole)
-    for axis, (origin, extent) in [(stage.axes[place], box[place]) for place in order]:
+    for place in loop_order(stage):
+        axis, (origin, extent) = stage.axes[place], box[place]
         if extent == ONE and axis.extent != ONE:  # one row of a box needs no loop
             mapping[axis.variable] = origin
             continue
