@@ -114,7 +114,8 @@ def build_kernel(
 ) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says.
 
-    All but the last of ``programs`` are for the sizes that their conditions allow; ``keep`` is given the code, for other processes to use.
+    All but the last of ``programs`` are for the sizes that their conditions allow. ``keep`` is
+    given the code, for other processes to use.
     """
     from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
