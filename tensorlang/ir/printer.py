@@ -33,6 +33,7 @@ from tensorlang.ir.expr import (
     Select,
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
+from tensorlang.ir.interval import bounds
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import (
     Alloc,
@@ -224,6 +225,7 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             if stmt.layout is not None:
                 names = ", ".join(map(str, stmt.layout.variables))
                 layout = f" laid out ({names}) -> ({', '.join(map(str, stmt.layout.indices))})"
+                layout += _padding(stmt) + (", folded" if stmt.layout.folded else "")
             yield line(f"{stmt.tensor} = {box}{origin}{layout}")
             yield from format_stmt(stmt.body, depth, mark)
         case Compute():
@@ -250,6 +252,17 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             zeroed = "  # zeroed" if stmt.zeroed else ""
             yield line(f"{buffer} = {buffer.scope} {buffer.dtype.name}[{buffer.size}]{zeroed}")
             yield from format_stmt(stmt.body, depth, mark)
+
+
+def _padding(stmt: Alloc) -> str:
+    """Return the shape in memory where it is more than the positions of the box need."""
+    layout = stmt.layout
+    assert layout is not None
+    extents = dict(zip(layout.variables, stmt.shape, strict=True))
+    needed = [bounds(index, extents) for index in layout.indices]
+    if all(n is None or n[1] + 1 == size for n, size in zip(needed, layout.shape, strict=True)):
+        return ""
+    return f" of [{', '.join(map(str, layout.shape))}]"
 
 
 def _range(origin: Affine, extent: Affine) -> str:
