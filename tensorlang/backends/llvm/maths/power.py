@@ -5,9 +5,8 @@ logarithm, for an exponent up to 1024 magnifies its error:
 
     log(m) = 2 s + s^3 (2/3 + s^2 Q(s^2)),   s = (m - 1) / (m + 1) and its square in pairs
 
-Error in units of the last place, tested in f32 and f64: 1.8. Results below the least normal number
-are 0. Special cases as in C: pow(x, 0) = pow(1, y) = 1 even for NaN, NaN for a negative x and a y
-that is no integer.
+Error in units of the last place, tested in f32 and f64: 1.8. Special cases as in C: pow(x, 0) =
+pow(1, y) = 1 even for NaN, NaN for a negative x and a y that is no integer.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 from math import inf, log, nan
 
 from tensorlang.backends.llvm.builder import Builder
-from tensorlang.backends.llvm.maths.exponential import DOUBLE, scale_by_power
+from tensorlang.backends.llvm.maths.exponential import DOUBLE, scale_by_any_power
 from tensorlang.backends.llvm.maths.extended import (
     Pair,
     exact_product,
@@ -40,7 +39,7 @@ def emit_pow(builder: Builder, x: Value, y: Value) -> Value:
     """Return x to the power of y."""
     wide_x, wide_y = (builder.convert("fpext", value, "double") for value in (x, y))
     magnitude = builder.intrinsic("fabs", wide_x)
-    lowest = -126.0 if x.type.bits == 32 else -1022.0
+    lowest = -150.0 if x.type.bits == 32 else -1075.0
     highest = 128.0 if x.type.bits == 32 else 1024.0
     result = _positive_power(builder, magnitude, wide_y, lowest, highest)
     result = _with_sign(builder, wide_x, wide_y, result)
@@ -55,7 +54,7 @@ def emit_pow(builder: Builder, x: Value, y: Value) -> Value:
 
 
 def _positive_power(builder: Builder, x: Value, y: Value, lowest: float, highest: float) -> Value:
-    """Return x^y for x >= 0, both f64; 0 below 2^lowest and inf from 2^highest on."""
+    """Return x^y for x >= 0, both f64; 0 up to 2^lowest and inf from 2^highest on."""
     logarithm = _log2(builder, x)
     zero, infinity = builder.constant(0.0, x), builder.constant(inf, x)
     # 1 to the power of infinity is 1
@@ -72,7 +71,7 @@ def _positive_power(builder: Builder, x: Value, y: Value, lowest: float, highest
     low = builder.select(ordinary, low, zero)
     result = _raise_two(builder, high, low)
     total = builder.select(ordinary, builder.add(high, low), estimate)
-    below = builder.compare("lt", total, builder.constant(lowest, x))
+    below = builder.compare("le", total, builder.constant(lowest, x))
     result = builder.select(below, zero, result)
     above = builder.compare("ge", total, builder.constant(highest, x))
     result = builder.select(above, infinity, result)
@@ -115,7 +114,8 @@ def _raise_two(builder: Builder, high: Value, low: Value) -> Value:
     r = builder.add(r, low)
     one = builder.constant(1.0, r)
     power = builder.multiply_add(polynomial(builder, r, DOUBLE.exp2), r, one)
-    return scale_by_power(builder, power, shifted)
+    small = builder.compare("lt", high, builder.constant(DOUBLE.least_exponent + 1, high))
+    return scale_by_any_power(builder, power, shifted, small)
 
 
 def _with_sign(builder: Builder, x: Value, y: Value, result: Value) -> Value:
