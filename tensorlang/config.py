@@ -11,6 +11,9 @@ variable                   meaning
                            the system's; ``none``: run on one thread; or a path to a library
 ``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
                            worth several (3); 0 makes every parallel loop run in parallel
+``TENSORLANG_CPU``         the processor that the target ``"cpu"`` means, by LLVM's name for it:
+                           code of an older one runs here and shows what runs there; without it,
+                           this machine's
 ``TENSORLANG_TARGET``      the target of operators that are called without ``tl.compile``
 =========================  ====================================================================
 """
@@ -33,6 +36,7 @@ class Settings:
     openmp: str = "auto"
     parallel_from: float = _PARALLEL_FROM
     target: str = "cpu"
+    cpu: str = "native"
 
 
 @cache
@@ -54,6 +58,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         openmp=environment.get("TENSORLANG_OPENMP", "").strip() or "auto",
         parallel_from=_microseconds(environment),
         target=environment.get("TENSORLANG_TARGET", "").strip() or "cpu",
+        cpu=environment.get("TENSORLANG_CPU", "").strip() or "native",
     )
 
 

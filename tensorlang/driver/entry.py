@@ -137,7 +137,9 @@ def compile(
         case Operator() if x.is_generic:
             return SpecializingFunction(x, options, sizes_and_attributes)
         case Operator():
-            return _compile_now(schedule(x, **sizes_and_attributes).default(), options)
+            return _compile_now(
+                schedule(x, **sizes_and_attributes).default(options.target), options
+            )
         case Compilable():
             graph = cast("Compilable[Any]", x)
             return graph.__tensorlang_compile__(options, sizes_and_attributes)

@@ -79,7 +79,8 @@ class SpecializingFunction:
         return self._functions.get(
             definition,
             lambda: compile_schedule(
-                Schedule(definition, None, self.operator).default(), self.options
+                Schedule(definition, None, self.operator).default(self.options.target),
+                self.options,
             ),
         )
 

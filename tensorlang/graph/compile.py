@@ -27,6 +27,6 @@ def compile_graph(program: GraphProgram, options: CompileOptions) -> CompiledGra
 
 
 def _compile(node: Node, options: CompileOptions) -> CompiledFunction:
-    function = compile_schedule(Schedule(node.definition).default(), options)
+    function = compile_schedule(Schedule(node.definition).default(options.target), options)
     function.prepare()
     return function

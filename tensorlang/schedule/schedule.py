@@ -286,8 +286,11 @@ class Schedule(Session):
             raise self._error(refusal, "verify()")
         return evidence
 
-    def default(self) -> Self:
-        """Apply the rules' steps to an untouched schedule; returns the schedule itself."""
+    def default(self, target: str = "cpu") -> Self:
+        """Apply the rules' steps to an untouched schedule; returns the schedule itself.
+
+        The rules choose for the vectors, registers and caches of ``target``'s processor.
+        """
         from tensorlang.schedule.rules import apply_rules
 
         if self._steps:
@@ -296,7 +299,7 @@ class Schedule(Session):
             )
         self._applying_rules = True
         try:
-            apply_rules(self)
+            apply_rules(self, target)
         finally:
             self._applying_rules = False
         return self

@@ -337,8 +337,8 @@ MESSAGES: dict[Any, str] = {
         f"{PYTHON_LOOP}"
         if sys.version_info < (3, 12)  # later, a list's loops are those of what is around it
         else "the comprehension of tl.tensor has a loop over N whose variable is gone when its "
-        "body is reached: two loops share one name, or a Python builtin (next, any, sum, max) consumed "
-        "an inner comprehension"
+        "body is reached: two loops share one name, or a Python builtin (next, any, sum, max) "
+        "consumed an inner comprehension"
     ),
     unbound: (
         "the size K is not bound in unbound: no parameter's shape has it; add a keyword parameter "

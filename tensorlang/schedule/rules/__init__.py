@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply_rules(schedule: Schedule) -> None:
-    """Take the steps of the default schedule on an untouched schedule."""
+def apply_rules(schedule: Schedule, target: str = "cpu") -> None:
+    """Take the steps of the default schedule for the machine of ``target``; none were taken yet."""
     from tensorlang.schedule.rules.apply import apply
 
-    apply(schedule)
+    apply(schedule, target)
