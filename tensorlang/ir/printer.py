@@ -33,8 +33,19 @@ from tensorlang.ir.expr import (
     Select,
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
-from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, PrefetchLine, Store
+from tensorlang.ir.program import (
+    Alloc,
+    Barrier,
+    Compute,
+    For,
+    Fused,
+    If,
+    Prefetch,
+    Program,
+    Seq,
+    Stmt,
+)
 from tensorlang.ir.rename import distinct_names
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 
@@ -215,6 +226,12 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             yield line(format_compute(stmt))
         case Barrier():
             yield line("barrier")
+        case Prefetch():
+            ranges = [_range(*pair) for pair in zip(stmt.origin, stmt.shape, strict=True)]
+            text = f"prefetch {stmt.tensor}[{', '.join(ranges) or '()'}]"
+            yield line(f"{text}{_locality(stmt.locality)}")
+        case PrefetchLine():
+            yield line(f"prefetch {stmt.buffer}[{stmt.offset}]{_locality(stmt.locality)}")
         case If():
             yield line(f"if {' and '.join(map(format_condition, stmt.condition))}:")
             yield from format_stmt(stmt.then, depth + 1, mark)
@@ -231,6 +248,15 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             yield from format_stmt(stmt.body, depth, mark)
 
 
+def _range(origin: Affine, extent: Affine) -> str:
+    """Return ``origin : + extent``, or the index alone where it is one element."""
+    return str(origin) if extent.is_constant and extent.constant == 1 else f"{origin} : + {extent}"
+
+
+def _locality(locality: int) -> str:
+    return "" if locality == 3 else f"  # locality={locality}"
+
+
 def _kind(loop: For | Fused) -> str:
     return "" if loop.kind == "serial" else f"{loop.kind} "
 
@@ -244,7 +270,8 @@ def _remarks(loop: For | Fused) -> str:
 def format_program(program: Program) -> str:
     """Return a scheduled program with its signature."""
     header = f"{format_signature(program.definition)}:"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {tensor} is written past the caches" for tensor in program.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_lowered(program: LoweredProgram) -> str:
@@ -253,7 +280,8 @@ def format_lowered(program: LoweredProgram) -> str:
     scalars = [f"{scalar.name}: {scalar.dtype.name}" for scalar in program.scalars]
     sizes = [str(size) for size in program.sizes]
     header = f"def {program.name}({', '.join(buffers + scalars + sizes)}):"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {b} is written past the caches" for b in program.outputs if b.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_signature(definition: Definition) -> str:

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr
-from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, Store
+from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, PrefetchLine, Store
 from tensorlang.ir.program import If, Stmt
 from tensorlang.ir.walk import map_indices, rewrite, rewrite_expr
 from tensorlang.lower.data import map_values
@@ -42,6 +42,9 @@ def map_accesses(stmt: Stmt, transform: _Transform) -> Stmt:
                 )
                 values = tuple([_mapped_expr(value, transform) for value in node.values])
                 return Store(targets, values)
+            case PrefetchLine():
+                buffer, offset = transform(node.buffer, node.offset)
+                return replace(node, buffer=buffer, offset=offset)
             case Allocate():
                 buffer, _ = transform(node.buffer, Affine(0))
                 return node if buffer is node.buffer else replace(node, buffer=buffer)

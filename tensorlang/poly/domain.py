@@ -28,6 +28,7 @@ from tensorlang.ir.program import (
     For,
     Fused,
     LoopKind,
+    Prefetch,
     Program,
     Seq,
     Stmt,
@@ -216,6 +217,8 @@ class Nest:
                 self.storages.append(storage)
                 inside = {**storages, stmt.tensor: storage}
                 yield from self._visit(stmt.body, loops, time, inside)
+            case Prefetch():
+                pass  # it has no effect on any value
             case Barrier():
                 self.barriers.append(Crossing(loops, time))
             case Compute():

@@ -28,10 +28,12 @@ from tensorlang.schedule.primitives.fuse import Fuse
 from tensorlang.schedule.primitives.layout import LayoutMap, SetLayout
 from tensorlang.schedule.primitives.parallel import Parallel
 from tensorlang.schedule.primitives.peel import Peel
+from tensorlang.schedule.primitives.prefetch import Prefetch
 from tensorlang.schedule.primitives.reorder import Reorder
 from tensorlang.schedule.primitives.reverse_compute_at import ReverseComputeAt
 from tensorlang.schedule.primitives.rfactor import Rfactor
 from tensorlang.schedule.primitives.split import Split, factor_for
+from tensorlang.schedule.primitives.stream import Stream
 from tensorlang.schedule.primitives.tile import Tile
 from tensorlang.schedule.primitives.unroll import Unroll
 from tensorlang.schedule.primitives.vectorize import Vectorize
@@ -232,6 +234,39 @@ class Schedule(Session):
 
         self._take(Step("layout", (buffer, text)), primitive)
 
+    def prefetch(
+        self,
+        tensor: StageArgument,
+        at: LoopArgument,
+        ahead: int = 1,
+        *,
+        along: LoopArgument | None = None,
+        locality: int = 3,
+    ) -> None:
+        """Ask the caches, in each iteration of ``at``, for what a later one reads of a tensor.
+
+        ``ahead`` is how many iterations later, of the loop ``along`` (``at`` itself, or one around
+        it); ``locality`` 3 keeps the data in every cache, 2 from the second on, 1 from the third
+        on, 0 is for data that is used once.
+        """
+        ahead, locality = _whole(ahead), _whole(locality)
+        keywords: dict[str, Any] = {"at": at, "ahead": ahead}
+        if along is not None:
+            keywords["along"] = along
+        if locality != 3:
+            keywords["locality"] = locality
+
+        def primitive() -> Primitive:
+            loop = self._loop(at)
+            counted = loop if along is None else self._loop(along)
+            return Prefetch(self._tensor(tensor), loop, ahead, counted, locality)
+
+        self._take(Step("prefetch", (tensor,), keywords), primitive)
+
+    def stream(self, buffer: StageArgument) -> None:
+        """Write the vectors of a buffer past the caches, for data that nobody reads soon."""
+        self._take(Step("stream", (buffer,)), lambda: Stream(self._tensor(buffer)))
+
     # --- reductions ----------------------------------------------------------------------------
 
     def rfactor(self, loop: LoopArgument) -> StageHandle:
@@ -392,6 +427,7 @@ def _whole(number: Any) -> Any:
 STEPS = (
     "split", "tile", "fuse", "reorder", "peel", "parallel", "vectorize", "unroll", "bind",
     "compute_at", "compute_inline", "compute_root", "reverse_compute_at",
-    "cache_read", "cache_write", "layout", "rfactor", "decompose_reduction", "assume", "annotate",
+    "cache_read", "cache_write", "layout", "prefetch", "stream", "rfactor",
+    "decompose_reduction", "assume", "annotate",
 )  # fmt: skip
 """The names of the primitives: what a saved schedule may hold."""

@@ -21,6 +21,7 @@ from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.naive import naive_program
 from tensorlang.schedule.primitives.base import Outcome, Primitive
 from tensorlang.schedule.primitives.layout import trace_layout
+from tensorlang.schedule.primitives.prefetch import require_prefetches
 from tensorlang.schedule.refusal import Refusal, schedule_error
 from tensorlang.schedule.trace import LayoutText, Step
 from tensorlang.schedule.tree import find_loop
@@ -140,6 +141,7 @@ class Session:
             )
             primitive.check(before)
             outcome: Outcome = primitive.apply(before)
+            require_prefetches(before, outcome.program)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
         self._history.append(outcome.program)

@@ -220,6 +220,10 @@ def _layout(draw: Draw, s: Schedule) -> None:
     s.layout(stage, place)
 
 
+def _prefetch(draw: Draw, s: Schedule) -> None:
+    s.prefetch(_tensor(draw, s), at=_loop(draw, s), ahead=draw(st.sampled_from((1, 2, 16))))
+
+
 _SCOPES: st.SearchStrategy[Any] = st.sampled_from(["global", "local"])
 
 STEPS: dict[str, Callable[[Draw, Schedule], object]] = {
@@ -238,6 +242,8 @@ STEPS: dict[str, Callable[[Draw, Schedule], object]] = {
     "cache_read": _cache_read,
     "cache_write": _cache_write,
     "layout": _layout,
+    "prefetch": _prefetch,
+    "stream": lambda draw, s: s.stream(_stage(draw, s)),
     "rfactor": _rfactor,
     "decompose_reduction": lambda draw, s: s.decompose_reduction(_stage(draw, s), _loop(draw, s)),
 }

@@ -329,6 +329,14 @@ def _decompose(random: Random, drawn: Drawn) -> None:
     drawn.schedule.decompose_reduction(_stage(random, drawn), _loop(random, drawn))
 
 
+def _prefetch(random: Random, drawn: Drawn) -> None:
+    """Ask for what a loop reads, or for any tensor."""
+    chain = _chain(random, drawn)
+    at, along = random.choice(chain), random.choice([None, *chain])
+    ahead = random.choice([1, 1, 2, 16])
+    drawn.schedule.prefetch(_tensor(random, drawn), at=at, ahead=ahead, along=along)
+
+
 def _assume(random: Random, drawn: Drawn) -> None:
     sizes = drawn.schedule.definition.sizes
     if not sizes:
@@ -361,6 +369,8 @@ STEPS: dict[str, tuple[float, Callable[[Random, Drawn], None]]] = {
     "layout": (5, _layout),
     "rfactor": (7, _rfactor),
     "decompose_reduction": (3, _decompose),
+    "prefetch": (3, _prefetch),
+    "stream": (2, lambda random, drawn: drawn.schedule.stream(_stage(random, drawn))),
     "assume": (0.7, _assume),
     "annotate": (
         0.5, lambda random, drawn: drawn.schedule.annotate(_loop(random, drawn), hint=1)

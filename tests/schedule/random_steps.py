@@ -54,7 +54,7 @@ WEIGHTS = {
     "split": 6, "reorder": 5, "fuse": 3, "tile": 2, "peel": 2, "parallel": 2, "vectorize": 2,
     "unroll": 2, "compute_at": 4, "compute_inline": 1, "compute_root": 1, "reverse_compute_at": 2,
     "cache_read": 2, "cache_write": 3, "layout": 1, "rfactor": 3, "decompose_reduction": 1,
-    "assume": 1, "annotate": 1,
+    "assume": 1, "annotate": 1, "prefetch": 1, "stream": 1,
 }  # fmt: skip
 
 
@@ -120,6 +120,15 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
             if random.random() < 0.3:
                 keywords["scope"] = random.choice(("local", "shared"))
             return Call(name, (random.choice(tensors),), keywords)
+        case "prefetch":
+            tensors = [t.name for t in schedule.definition.inputs] + stages
+            chain = random_chain(schedule, random)
+            keywords = {"at": chain[-1], "ahead": random.choice((0, 1, 1, 2, 9))}
+            if random.random() < 0.3:
+                keywords["along"] = random.choice(chain)
+            return Call(name, (random.choice(tensors),), keywords)
+        case "stream":
+            return Call(name, (random.choice(stages),))
         case "layout":
             return Call(name, (random.choice(stages), random.choice(list(LAYOUTS))))
         case "assume":

@@ -24,12 +24,12 @@ from tensorlang.backends.llvm.masks import (
     narrowed,
     split_conditions,
 )
-from tensorlang.backends.llvm.memory import emit_store
+from tensorlang.backends.llvm.memory import emit_prefetch, emit_store
 from tensorlang.backends.llvm.types import I64, Value, constant
 from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr, iterate
-from tensorlang.ir.lowered import Allocate, Buffer, Store
+from tensorlang.ir.lowered import Allocate, Buffer, PrefetchLine, Store
 from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
 
 _BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
@@ -47,6 +47,8 @@ def emit_stmt(context: Context, stmt: Stmt) -> None:
             _emit_if(context, stmt)
         case Store():
             _emit_stores(context, stmt)
+        case PrefetchLine():
+            emit_prefetch(context, stmt.buffer, stmt.offset, stmt.locality)
         case Barrier():
             context.writer.module.declare(f"void {_BARRIER}(i32) convergent")
             context.writer.line(f"call void {_BARRIER}(i32 0)")
