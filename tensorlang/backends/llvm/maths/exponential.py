@@ -137,19 +137,21 @@ def emit_exp2(builder: Builder, x: Value) -> Value:
     return _or_infinite(builder, x, result, greatest)
 
 
-def raise_two(builder: Builder, x: Value) -> Value:
-    """Return 2^x for x between the exponents of normal numbers."""
-    return scale_by_power(builder, *_two_to_fraction(builder, x))
+def raise_two(builder: Builder, x: Value, q: Coefficients | None = None) -> Value:
+    """Return 2^x for x between the exponents of normal numbers; ``q`` may be a shorter one."""
+    return scale_by_power(builder, *_two_to_fraction(builder, x, q))
 
 
-def _two_to_fraction(builder: Builder, x: Value) -> tuple[Value, Value]:
+def _two_to_fraction(
+    builder: Builder, x: Value, q: Coefficients | None = None
+) -> tuple[Value, Value]:
     """Return ``2^(x - n)`` and ``n + magic``."""
     form = format_of(x)
     magic = builder.constant(form.magic, x)
     shifted = builder.add(x, magic)
     r = builder.subtract(x, builder.subtract(shifted, magic))
     one = builder.constant(1.0, x)
-    power = builder.multiply_add(polynomial(builder, r, form.exp2), r, one)
+    power = builder.multiply_add(polynomial(builder, r, q or form.exp2), r, one)
     return power, shifted
 
 
