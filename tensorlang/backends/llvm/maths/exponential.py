@@ -177,7 +177,9 @@ def expm1_in_range(builder: Builder, x: Value) -> Value:
     scale = scale_by_power(builder, half, shifted)
     result = builder.multiply_add(scale, p, builder.subtract(scale, half))
     result = builder.add(result, result)
-    return builder.intrinsic("copysign", result, x)
+    tiny = builder.constant(0.5 ** (form.mantissa_bits + 2), x)
+    is_tiny = builder.compare("lt", builder.intrinsic("fabs", x), tiny)
+    return builder.select(is_tiny, x, result)  # also -0, and where halves would vanish
 
 
 def emit_sigmoid(builder: Builder, x: Value) -> Value:
