@@ -91,7 +91,5 @@ def _microseconds(environment: Mapping[str, str]) -> float:
 def _recycled(environment: Mapping[str, str]) -> int:
     text = environment.get("TENSORLANG_RECYCLE", "").strip()
     if text and not text.isdecimal():
-        raise ValueError(
-            f"TENSORLANG_RECYCLE must be a number of mebibytes >= 0, found {text!r}"
-        )
+        raise ValueError(f"TENSORLANG_RECYCLE must be a number of mebibytes >= 0, found {text!r}")
     return int(text) << 20 if text else _RECYCLED

@@ -69,9 +69,7 @@ class SpecializingFunction:
         """Run on arrays: the arguments of the operator, and ``out=``."""
         return self.call_for(self, args, keywords)
 
-    def call_for(
-        self, owner: object, args: tuple[Any, ...], keywords: Mapping[str, Any]
-    ) -> Any:
+    def call_for(self, owner: object, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
         """Run on arrays; when such calls come again, let those of ``owner`` take the fast way."""
         function, call = self._resolve(args, keywords)
         returned, arguments, results = function.run_bound(
@@ -86,7 +84,7 @@ class SpecializingFunction:
     def _resolve(
         self, args: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[CompiledFunction, BoundCall]:
-        plain = not keywords or (self._takes_out and keywords.keys() == {"out"})
+        plain = not keywords or (self._takes_out and set(keywords) == {"out"})
         kinds = _kinds(args) if plain else None
         if kinds is not None:
             function = self._by_kinds.get(kinds)

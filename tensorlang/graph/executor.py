@@ -211,10 +211,7 @@ class CompiledGraph:
             prepared = step.function.prepare_step(
                 Arguments(tuple([arrays[n] for n in step.inputs]), (), dims),
                 tuple([arrays[n] for n in step.outputs]),
-                [
-                    outside[n] if n < len(outside) else -1
-                    for n in (*step.inputs, *step.outputs)
-                ],
+                [outside[n] if n < len(outside) else -1 for n in (*step.inputs, *step.outputs)],
             )
             if prepared is None:
                 return None

@@ -35,8 +35,8 @@ from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.failures import failure
 from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, is_parallel
 from tensorlang.runtime.plans import Plan, Step, places_of
-from tensorlang.runtime.report import Report, VersionReport
 from tensorlang.runtime.recycling import allocate
+from tensorlang.runtime.report import Report, VersionReport
 from tensorlang.runtime.results import (
     allocate_results,
     check_outputs,

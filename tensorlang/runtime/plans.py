@@ -186,8 +186,7 @@ def extent_in_bytes(array: Array) -> tuple[int, int]:
     if array.size == 0:
         return 0, 0
     steps = [
-        stride * (extent - 1)
-        for stride, extent in zip(array.strides, array.shape, strict=True)
+        stride * (extent - 1) for stride, extent in zip(array.strides, array.shape, strict=True)
     ]
     low = sum(step for step in steps if step < 0)
     return low, sum(step for step in steps if step > 0) + array.dtype.itemsize
