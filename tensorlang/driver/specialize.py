@@ -17,7 +17,7 @@ import numpy as np
 from tensorlang.config import settings
 from tensorlang.driver.once import OncePerKey
 from tensorlang.driver.options import CompileOptions
-from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.pipeline import compile_default
 from tensorlang.ir.definition import Definition
 from tensorlang.lang.compute import BoundCall, Operator, set_call_hook
 from tensorlang.runtime.callable import CompiledFunction
@@ -109,9 +109,7 @@ class SpecializingFunction:
     def _function(self, definition: Definition) -> CompiledFunction:
         return self._functions.get(
             definition,
-            lambda: compile_schedule(
-                Schedule(definition, None, self.operator).default(), self.options
-            ),
+            lambda: compile_default(Schedule(definition, None, self.operator), self.options),
         )
 
     def __reduce__(self) -> tuple[type[SpecializingFunction], tuple[Any, ...]]:

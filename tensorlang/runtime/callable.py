@@ -33,7 +33,7 @@ from tensorlang.runtime.arrays import (
 )
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.failures import failure
-from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, is_parallel
+from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, KernelFace, is_parallel
 from tensorlang.runtime.plans import Plan, Step, places_of
 from tensorlang.runtime.recycling import allocate
 from tensorlang.runtime.report import Report, VersionReport
@@ -215,7 +215,7 @@ class CompiledFunction:
         if kind == "schedule":
             return self._origin.schedule()
         kernel = self._version(self._contiguous()).kernel
-        if kind == "loops":
+        if kind == "loops" and isinstance(kernel.program, LoweredProgram):
             return format_lowered(kernel.program)
         if kind not in kernel.texts:
             raise ValueError(
@@ -394,7 +394,7 @@ class CompiledFunction:
                 self._versions[layouts] = _Version(kernel, strides, perf_counter() - start)
             return self._versions[layouts]
 
-    def _stride_places(self, program: LoweredProgram) -> tuple[tuple[int, int], ...]:
+    def _stride_places(self, program: LoweredProgram | KernelFace) -> tuple[tuple[int, int], ...]:
         """Return which strides follow the definition's sizes: ``A.stride0`` is (0, 0)."""
         names = [parameter.name for parameter in (*self._signature.tensors, *self._outputs)]
         places: list[tuple[int, int]] = []

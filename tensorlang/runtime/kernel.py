@@ -19,7 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tensorlang.ir.lowered import LoweredProgram
+from tensorlang.ir.affine import Var
+from tensorlang.ir.definition import Scalar, Tensor
+from tensorlang.ir.lowered import CheckSite, LoweredProgram
 from tensorlang.ir.program import For, Fused
 from tensorlang.ir.walk import iterate
 from tensorlang.runtime.threads import call_with_threads
@@ -58,18 +60,37 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """One version: its program, how to call it, and its texts (made when asked for)."""
+class KernelFace:
+    """What a call must know of a lowered program; stands for one whose loops are not at hand."""
 
-    program: LoweredProgram
+    name: str
+    sizes: tuple[Var, ...]
+    scalars: tuple[Scalar, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    check_sites: tuple[CheckSite, ...]
+    is_parallel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One version: its program, how to call it, and its texts (made when asked for).
+
+    A kernel that was read from disk has a ``KernelFace`` for a program, and "loops" among its
+    texts.
+    """
+
+    program: LoweredProgram | KernelFace
     caller: Caller
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: Callable[[], tuple[str, ...]] = tuple
 
 
-def is_parallel(program: LoweredProgram) -> bool:
+def is_parallel(program: LoweredProgram | KernelFace) -> bool:
     """Tell whether a call may start threads."""
+    if isinstance(program, KernelFace):
+        return program.is_parallel
     return any(
         isinstance(stmt, For | Fused) and stmt.kind == "parallel" for stmt in iterate(program.body)
     )
@@ -99,7 +120,9 @@ class CtypesCaller:
     with a signal handler that calls the same kernel. ``keep_alive`` owns the machine code.
     """
 
-    def __init__(self, program: LoweredProgram, address: int, keep_alive: object = None) -> None:
+    def __init__(
+        self, program: LoweredProgram | KernelFace, address: int, keep_alive: object = None
+    ) -> None:
         pointers = len(program.inputs) + len(program.outputs)
         scalars = "".join(_SCALAR_FORMATS[scalar.dtype.name] for scalar in program.scalars)
         layout = f"={pointers}Q{scalars}{len(program.sizes)}qqQ"
