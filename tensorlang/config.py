@@ -16,6 +16,9 @@ variable                   meaning
 ``TENSORLANG_CACHE``       the folder of compiled code; ``off`` keeps none; by default the user's
                            cache folder (``XDG_CACHE_HOME``, else ``~/.cache/tensorlang``)
 ``TENSORLANG_CACHE_SIZE``  the most that it may hold, such as ``500M`` or ``2G`` (1G)
+``TENSORLANG_CPU``         the processor that the target ``"cpu"`` means, by LLVM's name for it:
+                           code of an older one runs here and shows what runs there; without it,
+                           this machine's
 ``TENSORLANG_TARGET``      the target of operators that are called without ``tl.compile``
 =========================  ====================================================================
 """
@@ -46,6 +49,7 @@ class Settings:
     recycled_bytes: int = _RECYCLED
     cache: str = "auto"
     cache_bytes: int = _CACHE_BYTES
+    cpu: str = "native"
 
 
 @cache
@@ -70,6 +74,7 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         recycled_bytes=_recycled(environment),
         cache=_cache(environment),
         cache_bytes=_cache_bytes(environment),
+        cpu=environment.get("TENSORLANG_CPU", "").strip() or "native",
     )
 
 

@@ -53,7 +53,7 @@ def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunc
 
     @cache
     def programs() -> tuple[Program, ...]:
-        found = tuple([each.program for each in schedule.fork().defaults()])
+        found = tuple([each.program for each in schedule.fork().defaults(options.target)])
         # conditions are checked at the call, which may come before the programs are made
         assert found[-1].conditions == schedule.program.conditions, "a rule serves every size"
         return found

@@ -357,10 +357,11 @@ class Schedule(Session):
             raise self._error(refusal, "verify()")
         return evidence
 
-    def default(self) -> Self:
+    def default(self, target: str = "cpu") -> Self:
         """Apply the rules' steps to an untouched schedule; returns the schedule itself.
 
-        The rules make use of what ``assume`` said before, and of nothing else.
+        The rules choose for the vectors, registers and caches of ``target``'s processor. They make
+        use of what ``assume`` said before, and of nothing else.
         """
         from tensorlang.schedule.rules import apply_rules
 
@@ -370,12 +371,12 @@ class Schedule(Session):
             )
         self._applying_rules = True
         try:
-            apply_rules(self)
+            apply_rules(self, target)
         finally:
             self._applying_rules = False
         return self
 
-    def defaults(self) -> tuple[Self, ...]:
+    def defaults(self, target: str = "cpu") -> tuple[Self, ...]:
         """Return the default schedules of an untouched schedule, each for a range of sizes.
 
         A call runs the first whose assumptions hold; the last one takes any sizes. There is but
@@ -384,14 +385,14 @@ class Schedule(Session):
         from tensorlang.schedule.rules import ranges_of_sizes
 
         found: list[Self] = []
-        for conditions in ranges_of_sizes(self.definition):
+        for conditions in ranges_of_sizes(self.definition, target):
             special = self.fork()
             special._applying_rules = True
             for condition in conditions:
                 special.assume(condition)
             special._applying_rules = False
-            found.append(special.default())
-        return (*found, self.fork().default())
+            found.append(special.default(target))
+        return (*found, self.fork().default(target))
 
     def to_python(self) -> str:
         """Return Python source that rebuilds the schedule."""

@@ -22,11 +22,14 @@ class Machine:
         return max(1, self.vector_bytes * 8 // evaluation_dtype(dtype).bits)
 
 
-def host_machine() -> Machine:
-    """Return the machine that runs this process."""
-    from tensorlang.targets.cpu import host_target
+def machine_of(text: str) -> Machine:
+    """Return the machine that a target such as ``"cpu -mcpu=haswell"`` means.
 
-    target = host_target()
+    For targets of other kinds it is the processor that ``"cpu"`` means.
+    """
+    from tensorlang.targets.cpu import parse_cpu_target
+
+    target = parse_cpu_target(text if text.split()[:1] == ["cpu"] else "cpu")
     return Machine(
         max(8, target.vector_bits // 8),
         target.vector_registers,

@@ -15,14 +15,14 @@ from tensorlang.ir.definition import Definition, Stage
 from tensorlang.schedule.rules.facts import Range
 from tensorlang.schedule.rules.few_rows import FEW, takes_few_rows
 from tensorlang.schedule.rules.kinds import Contraction, as_contraction
-from tensorlang.schedule.rules.machine import Machine, host_machine
+from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.tiles import choose_tile
 
 _NARROW_PANELS = 10
 """Panels up to which an empty part of the last one counts."""
 
 
-def contraction_ranges(definition: Definition) -> list[tuple[str, ...]]:
+def contraction_ranges(definition: Definition, machine: Machine) -> list[tuple[str, ...]]:
     """Return the assumptions of each range, the most special first."""
     found = _only_contraction(definition)
     if found is None:
@@ -34,7 +34,7 @@ def contraction_ranges(definition: Definition) -> list[tuple[str, ...]]:
         ranges += [(f"{rows} <= 1",), (f"{rows} <= {FEW}",)]
     columns = _size(stage.axes[-1].extent)
     if columns is not None:
-        limit = _narrow(stage, host_machine())
+        limit = _narrow(stage, machine)
         ranges += [(f"{columns} <= {limit}",)] if limit else []
     return ranges
 
