@@ -31,8 +31,8 @@ from tensorlang.interpreter.threads import (
     write_thread,
 )
 from tensorlang.ir.affine import Affine, Var, depends_on
-from tensorlang.ir.lowered import Allocate, Store
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.lowered import Allocate, PrefetchLine, Store
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Prefetch, Seq, Stmt
 from tensorlang.ir.walk import iterate, loop_variables
 
 IN_ORDER = ("serial", "unrolled")
@@ -55,6 +55,8 @@ def write_stmt(context: Context, stmt: Stmt) -> None:
             _write_allocate(context, stmt)
         case Barrier():
             write_barrier(context)
+        case Prefetch() | PrefetchLine():
+            context.writer.line("pass")  # no effect on any value
         case Compute():
             _write_leaf(context, lambda: write_compute(context, stmt))
         case Store():

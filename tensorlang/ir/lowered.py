@@ -32,7 +32,7 @@ class Buffer:
 
     ``scope`` "global" is memory (of the caller, or a temporary); "local" is private to one
     iteration of the loops around its allocation, of constant size, meant for registers.
-    ``alignment`` is a promise in bytes.
+    ``alignment`` is a promise in bytes. Vectors stored to a ``streamed`` buffer go past the caches.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Buffer:
     size: Affine
     scope: Scope = "global"
     alignment: int = 1
+    streamed: bool = False
 
     def __repr__(self) -> str:
         return self.name
@@ -86,6 +87,15 @@ class Allocate:
     buffer: Buffer
     body: Stmt
     zeroed: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PrefetchLine:
+    """Ask the caches for the line that holds an element, which may lie outside the buffer."""
+
+    buffer: Buffer
+    offset: Affine
+    locality: int = 3
 
 
 @dataclass(frozen=True, slots=True)

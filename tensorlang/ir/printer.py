@@ -33,8 +33,20 @@ from tensorlang.ir.expr import (
     Select,
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
-from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, Store
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Program, Seq, Stmt
+from tensorlang.ir.interval import bounds
+from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, PrefetchLine, Store
+from tensorlang.ir.program import (
+    Alloc,
+    Barrier,
+    Compute,
+    For,
+    Fused,
+    If,
+    Prefetch,
+    Program,
+    Seq,
+    Stmt,
+)
 from tensorlang.ir.rename import distinct_names
 from tensorlang.ir.routines import format_routine
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
@@ -213,12 +225,19 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             if stmt.layout is not None:
                 names = ", ".join(map(str, stmt.layout.variables))
                 layout = f" laid out ({names}) -> ({', '.join(map(str, stmt.layout.indices))})"
+                layout += _padding(stmt) + (", folded" if stmt.layout.folded else "")
             yield line(f"{stmt.tensor} = {box}{origin}{layout}")
             yield from format_stmt(stmt.body, depth, mark)
         case Compute():
             yield line(format_compute(stmt))
         case Barrier():
             yield line("barrier")
+        case Prefetch():
+            ranges = [_range(*pair) for pair in zip(stmt.origin, stmt.shape, strict=True)]
+            text = f"prefetch {stmt.tensor}[{', '.join(ranges) or '()'}]"
+            yield line(f"{text}{_locality(stmt.locality)}")
+        case PrefetchLine():
+            yield line(f"prefetch {stmt.buffer}[{stmt.offset}]{_locality(stmt.locality)}")
         case If():
             yield line(f"if {' and '.join(map(format_condition, stmt.condition))}:")
             yield from format_stmt(stmt.then, depth + 1, mark)
@@ -235,6 +254,26 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             yield from format_stmt(stmt.body, depth, mark)
 
 
+def _padding(stmt: Alloc) -> str:
+    """Return the shape in memory where it is more than the positions of the box need."""
+    layout = stmt.layout
+    assert layout is not None
+    extents = dict(zip(layout.variables, stmt.shape, strict=True))
+    needed = [bounds(index, extents) for index in layout.indices]
+    if all(n is None or n[1] + 1 == size for n, size in zip(needed, layout.shape, strict=True)):
+        return ""
+    return f" of [{', '.join(map(str, layout.shape))}]"
+
+
+def _range(origin: Affine, extent: Affine) -> str:
+    """Return ``origin : + extent``, or the index alone where it is one element."""
+    return str(origin) if extent.is_constant and extent.constant == 1 else f"{origin} : + {extent}"
+
+
+def _locality(locality: int) -> str:
+    return "" if locality == 3 else f"  # locality={locality}"
+
+
 def _kind(loop: For | Fused) -> str:
     return "" if loop.kind == "serial" else f"{loop.kind} "
 
@@ -248,7 +287,8 @@ def _remarks(loop: For | Fused) -> str:
 def format_program(program: Program) -> str:
     """Return a scheduled program with its signature."""
     header = f"{format_signature(program.definition)}:"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {tensor} is written past the caches" for tensor in program.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_lowered(program: LoweredProgram) -> str:
@@ -257,7 +297,8 @@ def format_lowered(program: LoweredProgram) -> str:
     scalars = [f"{scalar.name}: {scalar.dtype.name}" for scalar in program.scalars]
     sizes = [str(size) for size in program.sizes]
     header = f"def {program.name}({', '.join(buffers + scalars + sizes)}):"
-    return "\n".join([header, *format_stmt(distinct_names(program.body), 1)])
+    streamed = [f"    # {b} is written past the caches" for b in program.outputs if b.streamed]
+    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
 
 
 def format_signature(definition: Definition) -> str:

@@ -28,7 +28,7 @@ from tensorlang.ir.definition import Condition, Definition, Stage, Tensor
 from tensorlang.ir.derivation import Derivation
 
 if TYPE_CHECKING:
-    from tensorlang.ir.lowered import Allocate, Store
+    from tensorlang.ir.lowered import Allocate, PrefetchLine, Store
 
 LoopKind: TypeAlias = Literal[
     "serial", "parallel", "vectorized", "unrolled",
@@ -104,12 +104,14 @@ class Layout:
     """How an owned buffer lies in memory: logical position -> physical position.
 
     ``variables`` stand for the position inside the box of the ``Alloc``; ``indices`` and ``shape``
-    say where it lies: ``lambda k, n: (n // 16, k, n % 16)`` packs panels.
+    say where it lies: ``lambda k, n: (n // 16, k, n % 16)`` packs panels. In a ``folded`` one,
+    elements ``size`` apart along an axis follow one another in one place: ``(i % 3, j)``.
     """
 
     variables: tuple[Var, ...]
     indices: tuple[Affine, ...]
     shape: tuple[Affine, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +162,24 @@ class Barrier:
     """All threads of a block arrive before any goes on; what they did is seen by all."""
 
 
-Stmt: TypeAlias = Union[For, Fused, Seq, Alloc, Compute, If, Barrier, "Store", "Allocate"]
+@dataclass(frozen=True, slots=True, eq=False)
+class Prefetch:
+    """Ask the caches for the box ``origin <= index < origin + shape`` of ``tensor``.
+
+    It has no effect on any value, and the box may lie outside the tensor. ``locality`` says how
+    near the data is to be kept: 3 in every cache, 2 from the second on, 1 from the third on, and 0
+    for data that is used once.
+    """
+
+    tensor: Tensor
+    origin: tuple[Affine, ...]
+    shape: tuple[Affine, ...]
+    locality: int = 3
+
+
+Stmt: TypeAlias = Union[
+    For, Fused, Seq, Alloc, Compute, If, Barrier, Prefetch, "Store", "Allocate", "PrefetchLine"
+]
 """Statements of both grammars; ``verify_scheduled`` and ``verify_lowered`` tell them apart."""
 
 
@@ -171,7 +190,7 @@ class Program:
     ``stages`` are the definition's stages plus those that primitives made (copies, rfactor), each
     with its tensors; ``conditions`` are facts assumed by steps and checked at the call.
     ``derivations`` say, in the order of the steps, how a stage follows from the definition's when
-    it is neither one of them nor a copy.
+    it is neither one of them nor a copy. Vectors stored to ``streamed`` tensors go past the caches.
     """
 
     definition: Definition
@@ -179,6 +198,7 @@ class Program:
     body: Stmt
     conditions: tuple[Condition, ...] = ()
     derivations: tuple[Derivation, ...] = ()
+    streamed: tuple[Tensor, ...] = ()
 
     def __str__(self) -> str:
         from tensorlang.ir.printer import format_program  # which imports this module

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from tensorlang.ir.expr import Expr, Load, Placeholder, ScalarRef, iterate
 from tensorlang.ir.lowered import Allocate, FlatLoad, Store
-from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Prefetch, Seq, Stmt
 from tensorlang.ir.verify_expr import agree, expr_faults, unknown_variables
 from tensorlang.ir.verify_rules import COMMON, Rule, Scope, extents_depend_on_no_data
 from tensorlang.ir.walk import iterate as iterate_stmts
@@ -17,7 +17,7 @@ from tensorlang.ir.walk import iterate as iterate_stmts
 
 def scheduled_statements_are_absent(stmt: Stmt, scope: Scope) -> Iterator[str]:
     """Check that instances, fused loops, boxes and unrolled loops are gone after lowering."""
-    if isinstance(stmt, Compute | Fused | Alloc):
+    if isinstance(stmt, Compute | Fused | Alloc | Prefetch):
         yield f"{type(stmt).__name__} belongs to scheduled programs"
     if isinstance(stmt, For) and stmt.kind == "unrolled":
         yield f"{stmt.variable} is still to be unrolled"

@@ -23,8 +23,19 @@ from tensorlang.ir.affine import (
     variables_of,
 )
 from tensorlang.ir.definition import Scalar, Tensor
-from tensorlang.ir.lowered import Allocate, Buffer, Store
-from tensorlang.ir.program import THREAD_AXES, Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.lowered import Allocate, Buffer, PrefetchLine, Store
+from tensorlang.ir.program import (
+    THREAD_AXES,
+    Alloc,
+    Barrier,
+    Compute,
+    For,
+    Fused,
+    If,
+    Prefetch,
+    Seq,
+    Stmt,
+)
 from tensorlang.ir.walk import loop_variables
 
 Place: TypeAlias = Tensor | Buffer
@@ -59,8 +70,10 @@ def forms_of(stmt: Stmt) -> tuple[Affine, ...]:
             return (stmt.extent,)
         case Fused():
             return stmt.extents
-        case Alloc():
+        case Alloc() | Prefetch():
             return stmt.origin + stmt.shape
+        case PrefetchLine():
+            return (stmt.offset,)
         case Allocate():
             return (stmt.buffer.size,)
         case Compute():
@@ -156,9 +169,23 @@ def storage_is_allocated_once(stmt: Stmt, scope: Scope) -> Iterator[str]:
             pass
 
 
+def prefetches_name_storage(stmt: Stmt, scope: Scope) -> Iterator[str]:
+    """Check that what is prefetched has storage there, and is no matter of single lanes."""
+    match stmt:
+        case Prefetch(tensor=place) | PrefetchLine(buffer=place):
+            if place not in scope.places:
+                yield f"{place} is prefetched and has no storage there"
+            for parent in scope.parents:
+                if isinstance(parent, For | Fused) and parent.kind == "vectorized":
+                    yield f"{place} is prefetched inside a vectorized loop"
+        case _:
+            pass
+
+
 COMMON: tuple[Rule, ...] = (
     variables_have_values_where_they_are_used,
     vectorized_loops_have_constant_extents,
     storage_is_allocated_once,
     barriers_are_reached_by_all_threads,
+    prefetches_name_storage,
 )

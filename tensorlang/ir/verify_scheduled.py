@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from tensorlang.ir.affine import variables_of
 from tensorlang.ir.definition import Combiner, Stage
 from tensorlang.ir.expr import Placeholder, ScalarRef, iterate, loads_of
-from tensorlang.ir.lowered import Allocate, FlatLoad, Store
+from tensorlang.ir.lowered import Allocate, FlatLoad, PrefetchLine, Store
 from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Stmt
 from tensorlang.ir.routines import routine_faults
 from tensorlang.ir.verify_expr import agree, expr_faults, unknown_variables
@@ -25,7 +25,7 @@ from tensorlang.ir.verify_rules import (
 
 def lowered_statements_are_absent(stmt: Stmt, scope: Scope) -> Iterator[str]:
     """Check that there are no stores, flat buffers and conditions, which lowering makes."""
-    if isinstance(stmt, Store | Allocate | If):
+    if isinstance(stmt, Store | Allocate | PrefetchLine | If):
         yield f"{type(stmt).__name__} belongs to lowered programs"
 
 

@@ -25,8 +25,8 @@ from tensorlang.ir.expr import (
     index_from_value,
     postorder,
 )
-from tensorlang.ir.lowered import Allocate, BoundsCheck, FlatLoad, Store
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Seq, Stmt
+from tensorlang.ir.lowered import Allocate, BoundsCheck, FlatLoad, PrefetchLine, Store
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Prefetch, Seq, Stmt
 
 # --- expressions -----------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ def map_children(stmt: Stmt, transform: Callable[[Stmt], Stmt]) -> Stmt:
         case If():
             otherwise = None if stmt.otherwise is None else transform(stmt.otherwise)
             return If(stmt.condition, transform(stmt.then), otherwise)
-        case Compute() | Store() | Barrier():
+        case Compute() | Store() | Barrier() | Prefetch() | PrefetchLine():
             return stmt
 
 
@@ -178,7 +178,7 @@ def children_of(stmt: Stmt) -> tuple[Stmt, ...]:
             return stmt.stmts
         case If():
             return (stmt.then,) if stmt.otherwise is None else (stmt.then, stmt.otherwise)
-        case Compute() | Store() | Barrier():
+        case Compute() | Store() | Barrier() | Prefetch() | PrefetchLine():
             return ()
 
 
@@ -209,8 +209,10 @@ def substitute_in_stmt(stmt: Stmt, mapping: Mapping[Var, AffineLike]) -> Stmt:
                 return replace(node, extent=replaced.index(node.extent))
             case Fused():
                 return replace(node, extents=forms(node.extents))
-            case Alloc():
+            case Alloc() | Prefetch():
                 return replace(node, origin=forms(node.origin), shape=forms(node.shape))
+            case PrefetchLine():
+                return replace(node, offset=substitute(node.offset, mapping))
             case Compute():
                 return replace(node, binding=forms(node.binding), guard=forms(node.guard))
             case If():

@@ -14,7 +14,19 @@ from dataclasses import dataclass
 
 from tensorlang.ir.affine import Affine, Var, evaluate
 from tensorlang.ir.definition import Tensor
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Part, Program, Seq, Stmt
+from tensorlang.ir.program import (
+    Alloc,
+    Barrier,
+    Compute,
+    For,
+    Fused,
+    If,
+    Part,
+    Prefetch,
+    Program,
+    Seq,
+    Stmt,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +85,7 @@ def _run(stmt: Stmt, values: dict[Var, int]) -> Iterator[Instance]:
             yield from _run_fused(stmt, values)
         case Alloc():
             yield from _run(stmt.body, values)
-        case Barrier():
+        case Barrier() | Prefetch():
             pass
         case If():
             if _holds(stmt.condition, values):

@@ -58,12 +58,13 @@ from tensorlang.ir.lowered import (
     LoweredProgram,
     Store,
 )
-from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Program, Seq, Stmt
+from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Prefetch, Program, Seq, Stmt
 from tensorlang.ir.routines import operands_of, unit_of
 from tensorlang.ir.walk import Substitution, map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
 from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.order import lower_order
+from tensorlang.lower.prefetch_lines import prefetch_lines
 from tensorlang.lower.scatter import lower_scatter
 from tensorlang.lower.storage import has_padding
 
@@ -80,8 +81,9 @@ def flatten(
         tensor for tensor in definition.outputs if tensor not in definition.inputs
     )
     homes = {tensor: caller_home(tensor, layouts.get(tensor, "contiguous")) for tensor in tensors}
+    homes |= {tensor: _streamed(homes[tensor]) for tensor in program.streamed if tensor in homes}
     strides = [size for home in homes.values() for size in home.new_sizes()]
-    flattener = _Flattener(homes, check_bounds)
+    flattener = _Flattener(homes, check_bounds, frozenset(program.streamed))
     body = flattener.stmt(program.body)
     return LoweredProgram(
         definition.name,
@@ -101,6 +103,7 @@ class _Flattener:
 
     homes: dict[Tensor, Home]
     check_bounds: bool
+    streamed: frozenset[Tensor] = frozenset()
     sites: dict[CheckSite, int] = field(default_factory=dict[CheckSite, int])
     used: set[Tensor] = field(default_factory=set[Tensor])
     results: dict[int, tuple[Expr, ...]] = field(default_factory=dict[int, tuple[Expr, ...]])
@@ -112,6 +115,9 @@ class _Flattener:
             case Compute():
                 store = self.compute(stmt)
                 return If(stmt.guard, store) if stmt.guard else store
+            case Prefetch():
+                self.used.add(stmt.tensor)
+                return prefetch_lines(stmt, self.homes[stmt.tensor])
             case For() if (unit := unit_of(stmt)) is not None:
                 return self.routine(unit)
             case For() | Seq() | If() | Barrier():
@@ -124,7 +130,10 @@ class _Flattener:
         outer = self.homes.get(tensor)
         was_used = tensor in self.used
         self.used.discard(tensor)
-        home = self.homes[tensor] = owned_home(alloc)
+        home = owned_home(alloc)
+        if tensor in self.streamed:
+            home = _streamed(home)
+        self.homes[tensor] = home
         body = self.stmt(alloc.body)
         is_used = tensor in self.used
         if outer is None:
@@ -201,6 +210,11 @@ class _Flattener:
 
     def site(self, site: CheckSite) -> int:
         return self.sites.setdefault(site, len(self.sites))
+
+
+def _streamed(home: Home) -> Home:
+    """Return ``home`` with its vectors written past the caches."""
+    return replace(home, buffer=replace(home.buffer, streamed=True))
 
 
 def _combined(stage: Stage) -> tuple[Expr, ...]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensorlang.ir.affine import ZERO
-from tensorlang.ir.lowered import Allocate, LoweredProgram, Store
+from tensorlang.ir.lowered import Allocate, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import BLOCK_AXES, EMPTY, THREAD_AXES, Barrier, For, If, Seq, Stmt
 from tensorlang.ir.walk import sequence, substitute_in_stmt
 from tensorlang.lower.known import Known, facts_of
@@ -36,7 +36,7 @@ def _visit(stmt: Stmt, known: Known) -> Stmt:
         case Allocate():
             body = _visit(stmt.body, known)
             return EMPTY if _is_empty(body) else replace(stmt, body=body)
-        case Store() | Barrier():
+        case Store() | Barrier() | PrefetchLine():
             return stmt
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from tensorlang.errors import CompileError
 from tensorlang.ir.affine import ONE, ZERO, Affine, Var, affine, variables_of
 from tensorlang.ir.definition import Condition, Scalar
-from tensorlang.ir.lowered import Allocate, Buffer, CheckSite, LoweredProgram, Store
+from tensorlang.ir.lowered import Allocate, Buffer, CheckSite, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import (
     BLOCK_AXES,
     EMPTY,
@@ -181,6 +181,8 @@ class _Spreader:
                 return self._nest(stmt)
             case Store():
                 return self._nest(stmt)
+            case PrefetchLine():
+                return EMPTY  # a GPU hides latency by its other threads
             case For() if stmt.kind == "parallel":
                 raise CompileError(
                     f"the loop {stmt.variable} of {self.name} is parallel, which is for CPUs: "

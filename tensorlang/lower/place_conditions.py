@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tensorlang.ir.affine import Affine, depends_on
-from tensorlang.ir.lowered import Allocate, LoweredProgram, Store
+from tensorlang.ir.lowered import Allocate, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import For, If, Seq, Stmt
 from tensorlang.ir.walk import map_children
 from tensorlang.lower.data import depends_on_data
@@ -41,6 +41,8 @@ def _visit(stmt: Stmt) -> tuple[Stmt, _Forms | None]:
     match stmt:
         case Store():
             return stmt, ()
+        case PrefetchLine():
+            return stmt, None  # worth its while only where something else runs
         case If(otherwise=None):
             then, shared = _visit(stmt.then)
             if shared is None:

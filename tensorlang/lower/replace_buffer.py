@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr
-from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, Store
+from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, PrefetchLine, Store
 from tensorlang.ir.program import If, Stmt
 from tensorlang.ir.walk import Done, rewrite, rewrite_expr, with_indices
 from tensorlang.lower.data import map_values
@@ -35,6 +35,9 @@ def map_accesses(stmt: Stmt, transform: Transform) -> Stmt:
             case Store():
                 targets = tuple([transform(b, moved.index(offset)) for b, offset in node.targets])
                 return Store(targets, tuple([moved.expr(value) for value in node.values]))
+            case PrefetchLine():
+                buffer, offset = transform(node.buffer, moved.index(node.offset))
+                return replace(node, buffer=buffer, offset=offset)
             case Allocate():
                 buffer, _ = transform(node.buffer, Affine(0))
                 return node if buffer is node.buffer else replace(node, buffer=buffer)

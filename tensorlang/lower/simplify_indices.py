@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tensorlang.ir.affine import Affine, Var
-from tensorlang.ir.lowered import LoweredProgram, Store
+from tensorlang.ir.lowered import LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import For, If, Stmt
 from tensorlang.ir.simplify import simplify_index
 from tensorlang.ir.walk import map_children, map_indices
@@ -42,5 +42,7 @@ def _visit(stmt: Stmt, extents: dict[Var, Affine]) -> Stmt:
             targets = tuple([(buffer, simplified(offset)) for buffer, offset in stmt.targets])
             values = tuple([map_indices(value, simplified) for value in stmt.values])
             return Store(targets, values)
+        case PrefetchLine():
+            return replace(stmt, offset=simplified(stmt.offset))
         case _:
             return map_children(stmt, lambda child: _visit(child, extents))

@@ -30,6 +30,7 @@ from tensorlang.ir.lowered import (
     Allocate,
     Buffer,
     LoweredProgram,
+    PrefetchLine,
     Store,
 )
 from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
@@ -81,6 +82,10 @@ class _Unroller:
                 return self.visit_storage(stmt, values, buffers)
             case Barrier():
                 return Barrier()
+            case PrefetchLine():
+                buffer = buffers.get(stmt.buffer, stmt.buffer)
+                offset = self.visit_index(stmt.offset, values, buffers)
+                return replace(stmt, buffer=buffer, offset=offset)
             case Store():
                 return self.visit_store(stmt, values, buffers) if values or buffers else stmt
             case _:

@@ -28,6 +28,7 @@ from tensorlang.ir.program import (
     For,
     Fused,
     LoopKind,
+    Prefetch,
     Program,
     Seq,
     Stmt,
@@ -94,6 +95,11 @@ class Storage:
     def name(self) -> str:
         """The name of its cells in isl text."""
         return f"B{self.number}"
+
+    @property
+    def is_folded(self) -> bool:
+        """Whether several elements follow one another in one place."""
+        return self.alloc is not None and self.alloc.layout is not None and self.alloc.layout.folded
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -216,6 +222,8 @@ class Nest:
                 self.storages.append(storage)
                 inside = {**storages, stmt.tensor: storage}
                 yield from self._visit(stmt.body, loops, time, inside)
+            case Prefetch():
+                pass  # it has no effect on any value
             case Barrier():
                 self.barriers.append(Crossing(loops, time))
             case Compute():

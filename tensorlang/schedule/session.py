@@ -22,6 +22,7 @@ from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.naive import naive_program
 from tensorlang.schedule.primitives.base import Outcome, Primitive
 from tensorlang.schedule.primitives.layout import trace_layout
+from tensorlang.schedule.primitives.prefetch import require_prefetches
 from tensorlang.schedule.refusal import Refusal, schedule_error
 from tensorlang.schedule.trace import LayoutText, Step
 from tensorlang.schedule.tree import find_loop
@@ -157,6 +158,7 @@ class Session:
             )
             primitive.check(before)
             outcome: Outcome = primitive.apply(before)
+            require_prefetches(before, outcome.program)
             _require_units(outcome.program)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
@@ -289,12 +291,12 @@ class Session:
 
     def _condition_from_text(self, text: str) -> tuple[Any, bool, str]:
         names = {size.name: size for size in self.definition.sizes}
-        for operator, equality in (("==", True), (">=", False)):
+        for operator in ("==", ">=", "<="):
             left, found, right = text.partition(operator)
             if found:
                 try:
                     form = parse_affine(left.strip(), names) - parse_affine(right.strip(), names)
                 except ParseError as error:
                     raise Refusal(str(error), 's.assume("N % 8 == 0")') from None
-                return form, equality, text
+                return -form if operator == "<=" else form, operator == "==", text
         raise Refusal(f"{text!r} is no condition", 's.assume("N % 8 == 0"), s.assume("M >= 16")')

@@ -24,6 +24,7 @@ from tensorlang.ir.lowered import (
     CheckSite,
     FlatLoad,
     LoweredProgram,
+    PrefetchLine,
     Store,
 )
 from tensorlang.ir.program import (
@@ -34,6 +35,7 @@ from tensorlang.ir.program import (
     Fused,
     If,
     Layout,
+    Prefetch,
     Program,
     Run,
     Seq,
@@ -137,6 +139,12 @@ class Cases:
         return loops([(i, 4, "thread.x")], Barrier()), (
             "barriers are reached by all threads: a barrier stands inside the thread.x loop i\n"
             "    barrier"
+        )
+
+    def prefetch_of_nothing(op, i):
+        other = Tensor("T", (affine(op.n),), f32)
+        return Prefetch(other, (affine(0),), (affine(1),)), (
+            "prefetches name storage: T is prefetched and has no storage there\n    prefetch T[0]"
         )
 
     def lowered_statement(op, i):
@@ -301,6 +309,11 @@ class LoweredCases:
         return op.loop(Barrier(), "thread.x", 4), (
             "barriers are reached by all threads: a barrier stands inside the thread.x loop i\n"
             "    barrier"
+        )
+
+    def prefetch_of_nothing(op):
+        return PrefetchLine(Buffer("t", f32, affine(4)), affine(0)), (
+            "prefetches name storage: t is prefetched and has no storage there\n    prefetch t[0]"
         )
 
     def unrolled(op):

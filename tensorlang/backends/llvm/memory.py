@@ -24,6 +24,7 @@ from tensorlang.backends.llvm.indices import (
     lane_zero,
 )
 from tensorlang.backends.llvm.masks import any_lane
+from tensorlang.backends.llvm.streaming import store_past_caches
 from tensorlang.backends.llvm.types import (
     I64,
     Type,
@@ -63,6 +64,15 @@ def emit_store(context: Context, buffer: Buffer, offset: Affine, value: Value) -
         _scatter(context, buffer, emit_index(context, offset), offset, stored)
     else:
         _store_strided(context, buffer, offset, stride, stored)
+
+
+def emit_prefetch(context: Context, buffer: Buffer, offset: Affine, locality: int) -> None:
+    """Ask for the cache line of an element; the instruction ignores an address that is not ours."""
+    address = _address(context, buffer, offset, inbounds=False)
+    pointer = address.type
+    name = f"@llvm.prefetch.{pointer.suffix}"
+    context.writer.module.declare(f"void {name}({pointer.text}, i32, i32, i32)")
+    context.writer.line(f"call void {name}({address.text}, i32 0, i32 {locality}, i32 1)")
 
 
 # --- one address for all lanes -------------------------------------------------------------------
@@ -170,7 +180,10 @@ def _store_vector(
     alignment = _alignment(context, buffer, start)
     address = _address(context, buffer, start, inbounds=mask is None)
     if mask is None:
-        context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
+        if buffer.streamed:
+            store_past_caches(context, value, address, alignment)
+        else:
+            context.writer.line(f"store {value.text}, {address.text}, align {alignment}")
         return
     pointer = address.type
     name = f"@llvm.masked.store.{value.type.suffix}.{pointer.suffix}"

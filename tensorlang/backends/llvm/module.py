@@ -15,6 +15,7 @@ from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.context import Context, Options
 from tensorlang.backends.llvm.conversions import from_memory
 from tensorlang.backends.llvm.statements import emit_stmt
+from tensorlang.backends.llvm.streaming import emit_fence
 from tensorlang.backends.llvm.types import I64, PTR, Type, Value, constant, memory_type
 from tensorlang.backends.llvm.writer import FunctionWriter, ModuleWriter, identifier
 from tensorlang.ir.lowered import LoweredProgram
@@ -63,6 +64,7 @@ def _emit_kernel(program: LoweredProgram, options: Options) -> list[tuple[Type, 
     context.threads = parameter(I64)
     context.status = parameter(PTR)
     emit_stmt(context, program.body)
+    emit_fence(context, program.body)
     writer.line("ret void")
     text = ", ".join(
         [f"{type.text}{extra} %a{number}" for number, (type, extra) in enumerate(parameters)]

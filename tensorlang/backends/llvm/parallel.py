@@ -17,6 +17,7 @@ from tensorlang.backends.llvm.allocation import storage_held
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.context import Context
 from tensorlang.backends.llvm.indices import emit_index
+from tensorlang.backends.llvm.streaming import emit_fence
 from tensorlang.backends.llvm.types import I64, PTR, Value, constant
 from tensorlang.backends.llvm.uses import Uses, uses_of
 from tensorlang.backends.llvm.writer import FunctionWriter
@@ -146,6 +147,7 @@ def _emit_body_function(
             inner.unbind(loop.variable)
         writer.jump(take)
         writer.place(finished)
+    emit_fence(inner, loop.body)
     writer.line("ret void")
     parameters = ", ".join(
         [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tensorlang.ir.affine import Affine, Var, variables_of
 from tensorlang.ir.definition import Scalar
 from tensorlang.ir.expr import Expr, IndexValue, ScalarRef, iterate, values_in_index
-from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, Store
+from tensorlang.ir.lowered import Allocate, Buffer, FlatLoad, PrefetchLine, Store
 from tensorlang.ir.program import For, If, Stmt
 from tensorlang.ir.walk import iterate as iterate_stmts
 
@@ -35,6 +35,9 @@ def uses_of(stmt: Stmt) -> Uses:
                 _add_indices(uses, part.condition)
             case Allocate():
                 _add_indices(uses, (part.buffer.size,))
+            case PrefetchLine():
+                uses.buffers.add(part.buffer)
+                _add_indices(uses, (part.offset,))
             case Store():
                 uses.buffers.update([buffer for buffer, _ in part.targets])
                 _add_indices(uses, tuple([offset for _, offset in part.targets]))

@@ -34,7 +34,7 @@ from tensorlang.schedule.primitives.base import (
 )
 from tensorlang.schedule.primitives.decompose_reduction import decomposed
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import places_of, replace_loop
+from tensorlang.schedule.tree import Place, places_of, replace_loop
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +134,20 @@ def _is_within(count: Affine, extent: Affine) -> bool:
 
 def _with_inits(program: Program, handle: Var) -> Program:
     """Return the program with the inits placed of reductions that a loop carries."""
-    for place in list(places_of(program.body)):
-        compute = place.compute
-        if compute.part == "whole" and handle in reduction_variables(compute):
-            depth = depth_of_place(place.ancestors, reduction_variables(compute))
-            program = decomposed(program, place, depth)
-    return program
+    while True:
+        carried = (place for place in places_of(program.body) if _is_carried(place, handle))
+        place = next(carried, None)
+        if place is None:
+            return program
+        # one at a time: each init changes the statements around the instances that follow
+        depth = depth_of_place(place.ancestors, reduction_variables(place.compute))
+        program = decomposed(program, place, depth)
+
+
+def _is_carried(place: Place, handle: Var) -> bool:
+    """Tell whether the sums of an instance, not begun yet, go on from one iteration to the next."""
+    compute = place.compute
+    return compute.part == "whole" and handle in reduction_variables(compute)
 
 
 def with_fresh_loops(stmt: Stmt) -> Stmt:

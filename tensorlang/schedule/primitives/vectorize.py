@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensorlang.ir.affine import Var
-from tensorlang.ir.program import Alloc, Program
+from tensorlang.ir.program import Alloc, Prefetch, Program
 from tensorlang.ir.walk import iterate
 from tensorlang.schedule.legality import require_independent
 from tensorlang.schedule.primitives.base import (
@@ -72,6 +72,12 @@ class Vectorize:
                 raise Refusal(
                     f"{stmt.tensor} is allocated inside {self.loop}, once for each lane",
                     "vectorize the loops of the stages inside instead",
+                    loops=(self.loop,),
+                )
+            if isinstance(stmt, Prefetch):
+                raise Refusal(
+                    f"{stmt.tensor} is prefetched inside {self.loop}, once for each lane",
+                    "prefetch in a loop around the vectorized one",
                     loops=(self.loop,),
                 )
         require_independent(

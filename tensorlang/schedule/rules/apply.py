@@ -9,7 +9,7 @@ from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurre
 from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
 from tensorlang.schedule.rules.kinds import as_contraction, is_window
-from tensorlang.schedule.rules.machine import Machine, host_machine
+from tensorlang.schedule.rules.machine import Machine, machine_of
 from tensorlang.schedule.rules.reduction import (
     schedule_reduction,
     schedule_total,
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply(schedule: Schedule) -> None:
-    """Take the steps of the default schedule."""
-    machine = host_machine()
+def apply(schedule: Schedule, target: str) -> None:
+    """Take the steps of the default schedule for the machine that ``target`` means."""
+    machine = machine_of(target)
     inline_producers(schedule)
     for group in group_stages(schedule.program):
         _schedule_group(schedule, group, machine)

@@ -89,6 +89,16 @@ def test_two_tails_one_after_the_other():
     accepts("add", steps, (0, 1, 2, 5))
 
 
+def test_every_part_of_a_peeled_nest_is_begun_once():
+    def steps(s):
+        s.reorder("k", "j")
+        s.tile(["k", "j"], [3, 4])
+        s.peel("j.o")
+        s.peel("k.o")
+
+    accepts("matmul", steps, (0, 1, 4, 5, 9))
+
+
 def test_compiled():
     compiles("matmul", lambda s: s.peel(s.split("k", 4)[0]))
     compiles("double", lambda s: s.peel(s.split("i", 8)[0]))
