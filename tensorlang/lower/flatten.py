@@ -16,7 +16,7 @@ depends on data is checked when the load happens.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tensorlang.dtypes import DType, evaluation_dtype, i64
 from tensorlang.errors import CompileError
