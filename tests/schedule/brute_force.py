@@ -58,6 +58,10 @@ RESTRICTIONS = (
     "changes with an outer loop",
     "does not divide the extent",
     "nothing inside .* reads|is a loop of .* itself",
+    "would combine into .* again",
+    "is accumulated in place",
+    "steps ahead",
+    "reads the same box of",
 )
 """Claims that restrict what a schedule may say, whatever the program computes."""
 
