@@ -48,6 +48,7 @@ from tensorlang.ir.program import (
     Stmt,
 )
 from tensorlang.ir.rename import distinct_names
+from tensorlang.ir.routines import format_routine
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 
 Mark = Callable[[Stmt], str]
@@ -162,7 +163,10 @@ def format_compute(compute: Compute, mark_guard: bool = True) -> str:
         text = f"{left} = {right}"
     else:
         values = [_redirected(substitute_in_expr(v, mapping), compute) for v in stage.values]
-        text = _format_update(left, values, stage.combiner)
+        if stage.routine is None:
+            text = _format_update(left, values, stage.combiner)
+        else:
+            text = f"{left} = {format_routine(stage, tuple(values))}"
     if compute.guard and mark_guard:
         text += f"  # if {' and '.join(map(format_condition, compute.guard))}"
     return text
@@ -317,13 +321,16 @@ def format_stage(stage: Stage) -> str:
     """Return ``C[i < M, j < N] = sum(A[i, k] * B[k, j] for k < K)``."""
     axes = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.axes) or "()"
     left = ", ".join(f"{tensor.name}[{axes}]" for tensor in stage.tensors)
+    if stage.routine is not None:
+        return f"{left} = {format_routine(stage, stage.values)}"
     right = ", ".join(map(format_expr, stage.values))
     if stage.combiner is None:
         return f"{left} = {right}"
     over = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.reduction_axes)
     predicate = " and ".join(map(format_condition, stage.predicate))
     where = f" if {predicate}" if predicate else ""
-    return f"{left} = {stage.combiner.name}({right} for {over}{where})"
+    ordered = ", ordered" if stage.combiner.ordered else ""
+    return f"{left} = {stage.combiner.name}({right} for {over}{where}{ordered})"
 
 
 def format_combiner(combiner: Combiner) -> str:

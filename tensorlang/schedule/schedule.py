@@ -390,20 +390,42 @@ class Schedule(Session):
 
         return program_html(str(self))
 
-    def default(self) -> Self:
-        """Apply the rules' steps to an untouched schedule; returns the schedule itself."""
+    def default(self, target: str = "cpu") -> Self:
+        """Apply the rules' steps to an untouched schedule; returns the schedule itself.
+
+        The rules choose for the vectors, registers and caches of ``target``'s processor. They make
+        use of what ``assume`` said before, and of nothing else.
+        """
         from tensorlang.schedule.rules import apply_rules
 
-        if self._steps:
+        if any(step.name != "assume" for step in self._steps):
             raise self._error(
                 Refusal("the schedule has steps already", "tl.schedule(op).default()"), "default()"
             )
         self._applying_rules = True
         try:
-            apply_rules(self)
+            apply_rules(self, target)
         finally:
             self._applying_rules = False
         return self
+
+    def defaults(self, target: str = "cpu") -> tuple[Self, ...]:
+        """Return the default schedules of an untouched schedule, each for a range of sizes.
+
+        A call runs the first whose assumptions hold; the last one takes any sizes. There is but
+        one where sizes are fixed, and for operators that one schedule serves as well.
+        """
+        from tensorlang.schedule.rules import ranges_of_sizes
+
+        found: list[Self] = []
+        for conditions in ranges_of_sizes(self.definition, target):
+            special = self.fork()
+            special._applying_rules = True
+            for condition in conditions:
+                special.assume(condition)
+            special._applying_rules = False
+            found.append(special.default(target))
+        return (*found, self.fork().default(target))
 
     def to_python(self) -> str:
         """Return Python source that rebuilds the schedule."""

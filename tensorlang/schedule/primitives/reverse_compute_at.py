@@ -45,7 +45,7 @@ class ReverseComputeAt:
 
     def check(self, program: Program) -> None:
         """Refuse reductions, scheduled stages, and stages that are not elementwise in the loop."""
-        if self.stage.is_reduction or self.stage.is_recurrence or self.stage.copies is not None:
+        if not self.stage.is_map or self.stage.copies is not None:
             raise Refusal(
                 f"{self.stage.name} is no elementwise stage",
                 "compute_at moves what it reads instead",
