@@ -60,7 +60,8 @@ RESTRICTIONS = (
     "nothing inside .* reads|is a loop of .* itself",
     "would combine into .* again",
     "is accumulated in place",
-    "steps ahead",
+    "is streamed already",
+    "no axis of .* stands before axis 0",
     "reads the same box of",
 )
 """Claims that restrict what a schedule may say, whatever the program computes."""
