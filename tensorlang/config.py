@@ -13,9 +13,14 @@ variable                   meaning
 ``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
                            worth several: by default 20, or 3 where idle threads spin; 0 makes
                            every parallel loop run in parallel
+``TENSORLANG_RECYCLE``     mebibytes of large results that nobody uses any more to keep for the next
+                           ones (256); 0 returns them to the system at once
 ``TENSORLANG_CACHE``       the folder of compiled code; ``off`` keeps none; by default the user's
                            cache folder (``XDG_CACHE_HOME``, else ``~/.cache/tensorlang``)
 ``TENSORLANG_CACHE_SIZE``  the most that it may hold, such as ``500M`` or ``2G`` (1G)
+``TENSORLANG_CPU``         the processor that the target ``"cpu"`` means, by LLVM's name for it:
+                           code of an older one runs here and shows what runs there; without it,
+                           this machine's
 ``TENSORLANG_TARGET``      the target of operators that are called without ``tl.compile``
 =========================  ====================================================================
 """
@@ -31,6 +36,9 @@ _CACHE_BYTES = 1 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
+_RECYCLED = 256 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What the environment says; the defaults hold when it says nothing."""
@@ -39,8 +47,10 @@ class Settings:
     openmp: str = "auto"
     parallel_from: float | None = None
     target: str = "cpu"
+    recycled_bytes: int = _RECYCLED
     cache: str = "auto"
     cache_bytes: int = _CACHE_BYTES
+    cpu: str = "native"
 
 
 @cache
@@ -62,8 +72,10 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         openmp=environment.get("TENSORLANG_OPENMP", "").strip() or "auto",
         parallel_from=_microseconds(environment),
         target=environment.get("TENSORLANG_TARGET", "").strip() or "cpu",
+        recycled_bytes=_recycled(environment),
         cache=_cache(environment),
         cache_bytes=_cache_bytes(environment),
+        cpu=environment.get("TENSORLANG_CPU", "").strip() or "native",
     )
 
 
@@ -89,6 +101,13 @@ def _microseconds(environment: Mapping[str, str]) -> float | None:
     if not value >= 0:
         raise ValueError(f"TENSORLANG_PARALLEL_FROM must be a number >= 0, found {text!r}")
     return value
+
+
+def _recycled(environment: Mapping[str, str]) -> int:
+    text = environment.get("TENSORLANG_RECYCLE", "").strip()
+    if text and not text.isdecimal():
+        raise ValueError(f"TENSORLANG_RECYCLE must be a number of mebibytes >= 0, found {text!r}")
+    return int(text) << 20 if text else _RECYCLED
 
 
 def _cache(environment: Mapping[str, str]) -> str:

@@ -38,7 +38,8 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
     origin = KeyOrigin(schedule.definition, schedule.trace, format_program(schedule.program))
     proof = _prove(schedule, options, origin)
     schedule = schedule.fork()
-    return _function(schedule, options, origin, lambda: schedule.program, proof, compile_schedule)
+    programs = (schedule.program,)
+    return _function(schedule, options, origin, lambda: programs, proof, compile_schedule)
 
 
 def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
@@ -51,26 +52,28 @@ def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunc
     proof = "not needed: every step was taken by a rule"
 
     @cache
-    def program() -> Program:
-        found = schedule.fork().default().program
-        # conditions are checked at the call, which may come before the program is made
-        assert found.conditions == schedule.program.conditions, "a rule serves every size"
+    def programs() -> tuple[Program, ...]:
+        found = tuple([each.program for each in schedule.fork().defaults(options.target)])
+        # conditions are checked at the call, which may come before the programs are made
+        assert found[-1].conditions == schedule.program.conditions, "a rule serves every size"
         return found
 
-    return _function(schedule, options, origin, program, proof, compile_default)
+    return _function(schedule, options, origin, programs, proof, compile_default)
 
 
 def _function(
     schedule: Schedule,
     options: CompileOptions,
     origin: KeyOrigin,
-    program: Callable[[], Program],
+    programs: Callable[[], tuple[Program, ...]],
     proof: str,
     compile_again: Callable[[Schedule, CompileOptions], CompiledFunction],
 ) -> CompiledFunction:
+    """Return the callable of programs of which a call runs the first that its sizes allow."""
+
     def build(layouts: Layouts) -> Kernel:
         def compile_now(keep: Keep | None) -> Kernel:
-            return build_kernel(program(), options, layouts, keep)
+            return build_kernel(programs(), options, layouts, keep)
 
         return kept_kernel(origin, options, layouts, compile_now, symbols)
 
@@ -79,7 +82,7 @@ def _function(
         build,
         bind_sizes,
         conditions=schedule.program.conditions,
-        origin=Origin(options.target, lambda: format_program(program()), proof),
+        origin=Origin(options.target, lambda: "\n".join(map(format_program, programs())), proof),
         defaults=_defaults(schedule.operator),
         recipe=(compile_again, (schedule, options)),
     )
@@ -104,22 +107,28 @@ def _prove(schedule: Schedule, options: CompileOptions, origin: KeyOrigin) -> st
 
 
 def build_kernel(
-    program: Program, options: CompileOptions, layouts: Layouts, keep: Keep | None = None
+    programs: tuple[Program, ...],
+    options: CompileOptions,
+    layouts: Layouts,
+    keep: Keep | None = None,
 ) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says.
 
-    ``keep`` is given the code, for other processes to use.
+    All but the last of ``programs`` are for the sizes that their conditions allow. ``keep`` is
+    given the code, for other processes to use.
     """
     from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
 
     backend = backend_for(options.target)
+    *special, program = programs
     tensors = program.definition.inputs + program.definition.outputs
     start = perf_counter()
     lowered = lower(
         program,
         dict(zip(tensors, layouts, strict=True)),
         check_bounds=options.check_bounds is not False,
+        special=special,
     )
     after_lowering = perf_counter()
     artefact: Any = backend.compile_lowered(

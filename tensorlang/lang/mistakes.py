@@ -6,7 +6,7 @@ Output: ``DefinitionError("X has 2 axes, but 1 index is given ... at f.py:7: ret
 
 from __future__ import annotations
 
-import opcode
+import dis
 import re
 from types import FrameType
 
@@ -66,7 +66,7 @@ def _describe_truth_test(frame: FrameType | None) -> tuple[str, str]:
     )
     if frame is None or frame.f_lasti < 0:
         return general
-    name = opcode.opname[frame.f_code.co_code[frame.f_lasti]]
+    name = _instruction_at(frame)
     if name == "UNARY_NOT":
         return "`not` is applied to an expression", _BITWISE
     if name in ("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP"):
@@ -90,6 +90,26 @@ def _describe_truth_test(frame: FrameType | None) -> tuple[str, str]:
     if name.startswith("POP_JUMP"):
         return "`if` (or `and`, `or`) tests an expression", f"{_WHERE}, or {_BITWISE}"
     return general
+
+
+def _instruction_at(frame: FrameType) -> str:
+    """Return the instruction that needs the truth value, by its name in Python 3.11.
+
+    From 3.12 on `and` and `or` are a copy and a jump; from 3.13 on a comparison, or an instruction
+    of its own, takes the truth value before the jump or `not` that it is for.
+    """
+    instructions = list(dis.get_instructions(frame.f_code))
+    offsets = [instruction.offset for instruction in instructions]
+    if frame.f_lasti not in offsets:
+        return ""
+    place = offsets.index(frame.f_lasti)
+    names = ["", *[instruction.opname for instruction in instructions], ""]
+    before, name, after = names[place : place + 3]
+    if name in ("TO_BOOL", "COMPARE_OP"):
+        name = after
+    if name.startswith("POP_JUMP") and before == "COPY":
+        return "JUMP_IF_FALSE_OR_POP" if "FALSE" in name else "JUMP_IF_TRUE_OR_POP"
+    return name
 
 
 def builtin_at(frame: FrameType) -> str | None:

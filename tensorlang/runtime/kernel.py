@@ -127,6 +127,7 @@ class CtypesCaller:
         scalars = "".join(_SCALAR_FORMATS[scalar.dtype.name] for scalar in program.scalars)
         layout = f"={pointers}Q{scalars}{len(program.sizes)}qqQ"
         self._pack = struct.Struct(layout).pack
+        self.address = address
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address)
         self._is_parallel = is_parallel(program)
         self._keep_alive = keep_alive
@@ -149,6 +150,17 @@ class CtypesCaller:
         if code != OUT_OF_BOUNDS:
             return code, None
         return code, Status(status[0], status[1], status[2])
+
+    def slots(
+        self,
+        pointers: Sequence[int],
+        scalars: Sequence[float],
+        sizes: Sequence[int],
+        threads: int,
+        status: int,
+    ) -> bytes:
+        """Return what the entry is given, for a caller that calls it by its ``address``."""
+        return self._pack(*pointers, *scalars, *sizes, threads, status)
 
     def _status(self) -> tuple[ctypes.Array[ctypes.c_int64], int]:
         try:

@@ -14,6 +14,7 @@ import shlex
 from dataclasses import dataclass
 from functools import cache
 
+from tensorlang.config import settings
 from tensorlang.errors import CompileError
 from tensorlang.targets.llvm import llvm_binding
 from tensorlang.targets.machine import available_cores, cache_sizes
@@ -55,10 +56,11 @@ class CpuTarget:
 def parse_cpu_target(text: str) -> CpuTarget:
     """Return the target that ``"cpu"`` or ``"cpu -mcpu=NAME"`` means on this machine.
 
+    Without a name it is the processor of the settings (``TENSORLANG_CPU``), else this machine's.
     Raises CompileError for other options, and for a name that LLVM does not know.
     """
     kind, *options = shlex.split(text) or [""]
-    name = "native"
+    name = settings().cpu
     for option in options:
         key, _, value = option.partition("=")
         if key != "-mcpu" or not value:

@@ -19,7 +19,7 @@ from tensorlang.backends.cpu import CpuArtefact, compile_lowered, load
 from tensorlang.dtypes import to_numpy
 from tensorlang.ir.affine import evaluate
 from tensorlang.ir.lowered import LoweredProgram
-from tensorlang.targets.cpu import CpuTarget, host_target, parse_cpu_target
+from tensorlang.targets.cpu import CpuTarget, parse_cpu_target
 
 BASELINE = "cpu -mcpu=x86-64"
 AVX2 = "cpu -mcpu=haswell"
@@ -64,7 +64,7 @@ def openmp() -> tuple[int, Any]:
 
 @cache
 def target_of(text: str) -> CpuTarget:
-    return host_target() if text == "cpu" else parse_cpu_target(text)
+    return parse_cpu_target(text)
 
 
 def compiled(program: LoweredProgram, target: str = "cpu", **options: Any) -> CpuArtefact:

@@ -10,11 +10,13 @@ import pytest
 
 from tensorlang.backends.llvm.module import emit_module
 from tensorlang.dtypes import DType, f32, f64, i32, to_numpy
-from tensorlang.targets.cpu import host_target
+from tensorlang.targets.cpu import parse_cpu_target
 from tests.backends.harness import AVX2, BASELINE, Kernel, compiled, target_of
 from tests.backends.programs import matmul_tile
 
-WIDE = pytest.mark.skipif(host_target().vector_bits < 512, reason="the host has no AVX-512")
+WIDE = pytest.mark.skipif(
+    parse_cpu_target("cpu").vector_bits < 512, reason="the target has no AVX-512"
+)
 TILES = [
     pytest.param(f32, 6, 8, 2, AVX2, "ymm", id="f32-6x16-avx2"),
     pytest.param(f64, 6, 4, 2, AVX2, "ymm", id="f64-6x8-avx2"),

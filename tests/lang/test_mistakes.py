@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -334,6 +335,10 @@ MESSAGES: dict[Any, str] = {
     list_of: (
         f"Python itself iterates over the size N (a builtin, or a `for` statement), {NOT_KNOWN}; "
         f"{PYTHON_LOOP}"
+        if sys.version_info < (3, 12)  # later, a list's loops are those of what is around it
+        else "the comprehension of tl.tensor has a loop over N whose variable is gone when its "
+        "body is reached: two loops share one name, or a Python builtin (next, any, sum, max) "
+        "consumed an inner comprehension"
     ),
     unbound: (
         "the size K is not bound in unbound: no parameter's shape has it; add a keyword parameter "

@@ -8,13 +8,14 @@ import sys
 
 import pytest
 
+import tensorlang as tl
 from tensorlang.errors import CompileError
 from tensorlang.targets.cpu import host_target, parse_cpu_target
 from tensorlang.targets.machine import available_cores, cache_sizes
 
 
 def test_host() -> None:
-    host = parse_cpu_target("cpu")
+    host = parse_cpu_target("cpu -mcpu=native")
     assert host is host_target()
     assert host.vector_bits in (128, 256, 512)
     assert host.vector_registers in (16, 32)
@@ -79,3 +80,38 @@ def test_importing_targets_does_not_load_llvm() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert answer.stdout.strip() == "False"
+
+
+def test_the_settings_choose_what_cpu_means() -> None:
+    program = (
+        "import numpy as np, tensorlang as tl\n"
+        "N = tl.dim('N')\n"
+        "@tl.compute\n"
+        "def twice(x: tl.f32[N]):\n"
+        "    return tl.tensor(x[i] * 2 for i in N)\n"
+        "f = tl.compile(twice)\n"
+        "assert (f(np.ones(100, np.float32)) == 2).all()\n"
+        "print('<16 x float>' in f.source('llvm'), 'ymm' in f.source('asm'))\n"
+    )
+    for name, expected in (("x86-64", "False False"), ("haswell", "False True")):
+        answer = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "TENSORLANG_CPU": name},
+        )
+        assert answer.stdout.strip() == expected
+
+
+def test_rules_choose_for_the_target() -> None:
+    names = {"x86-64": 4, "haswell": 8, "skylake-avx512": 16}
+    N = tl.dim("N")
+
+    @tl.compute
+    def twice(x: tl.f32[N]):
+        return tl.tensor(x[i] * 2 for i in N)
+
+    for name, lanes in names.items():
+        printed = str(tl.schedule(twice).default(target=f"cpu -mcpu={name}"))
+        assert f"vectorized({lanes})" in printed or f" in {lanes}" in printed, printed

@@ -163,11 +163,6 @@ def _float_floor_divide(o: Operands) -> tuple[Value, Value]:
         )
 
 
-def _fused_multiply_add(o: Operands) -> Value:
-    """One rounding; without such an instruction LLVM calls the C library, once a lane."""
-    return o.builder.intrinsic("fma", *o.values)
-
-
 # --- order ---------------------------------------------------------------------------------------
 
 
@@ -317,7 +312,6 @@ _TABLE: dict[str, Emit] = {
     "mod": _modulo,
     "neg": _negate,
     "pow": _power,
-    "fma": _fused_multiply_add,
     "minimum": _extremum("lt", "min", "and", "minimum"),
     "maximum": _extremum("gt", "max", "or", "maximum"),
     "and": _bitwise("and"),

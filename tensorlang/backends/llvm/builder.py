@@ -124,25 +124,6 @@ class Builder:
         operands = ", ".join([arg.text for arg in args])
         return self.writer.emit(f"call {result.text} @{function}({operands})", result)
 
-    def call_by_lane(self, function: str, value: Value) -> Value:
-        """Return a C function of every lane, through a helper that is called rarely."""
-        type, module = value.type, self.writer.module
-        element = vector(type.element, 1).text
-        module.declare(f"{element} @{function}({element}) nounwind")
-        if type.lanes == 1:
-            return self.writer.emit(f"call {type.text} @{function}({value.text})", type)
-        lines, result = list[str](), f"{type.text} poison"
-        for lane in range(type.lanes):
-            lines.append(f"  %x{lane} = extractelement {type.text} %x, i64 {lane}")
-            lines.append(f"  %y{lane} = call {element} @{function}({element} %x{lane})")
-            lines.append(f"  %r{lane} = insertelement {result}, {element} %y{lane}, i64 {lane}")
-            result = f"{type.text} %r{lane}"
-        name = f"@{function}.{type.suffix}"
-        body = "\n".join([*lines, f"  ret {result}"])
-        signature = f"define internal {type.text} {name}({type.text} %x) cold noinline nounwind"
-        module.helper(name, f"{signature} {{\n{body}\n}}\n")
-        return self.writer.emit(f"call {type.text} {name}({value.text})", type)
-
     # --- comparison and choice ---
 
     def compare(self, predicate: str, left: Value, right: Value, signed: bool = True) -> Value:

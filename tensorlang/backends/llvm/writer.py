@@ -32,7 +32,7 @@ class ModuleWriter:
         self.declarations[text] = None
 
     def helper(self, name: str, text: str) -> None:
-        """Add a function that several places may call, once."""
+        """Add a function that several places may call, or what it reads, once."""
         self.helpers[name] = text
 
     def text(self) -> str:
@@ -98,7 +98,11 @@ class FunctionWriter:
         self.lines.append("")
         return len(self.lines) - 1
 
+    def text(self, signature: str, attributes: str) -> str:
+        """Return the function."""
+        body = "\n".join(["entry:", *self._allocas, "  br label %start", "start:", *self.lines])
+        return f"define {signature} {attributes} {{\n{body}\n}}\n"
+
     def finish(self, signature: str, attributes: str) -> None:
         """Add the function to the module."""
-        body = "\n".join(["entry:", *self._allocas, "  br label %start", "start:", *self.lines])
-        self.module.functions.append(f"define {signature} {attributes} {{\n{body}\n}}\n")
+        self.module.functions.append(self.text(signature, attributes))

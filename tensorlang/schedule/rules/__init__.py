@@ -14,11 +14,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tensorlang.ir.definition import Definition
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply_rules(schedule: Schedule) -> None:
-    """Take the steps of the default schedule on an untouched schedule."""
+def apply_rules(schedule: Schedule, target: str = "cpu") -> None:
+    """Take the steps of the default schedule for the machine of ``target``; none were taken yet."""
     from tensorlang.schedule.rules.apply import apply
 
-    apply(schedule)
+    apply(schedule, target)
+
+
+def ranges_of_sizes(definition: Definition, target: str = "cpu") -> list[tuple[str, ...]]:
+    """Return the assumptions, one tuple a range, under which other schedules are better."""
+    from tensorlang.schedule.rules.machine import machine_of
+    from tensorlang.schedule.rules.ranges import contraction_ranges
+
+    return contraction_ranges(definition, machine_of(target))

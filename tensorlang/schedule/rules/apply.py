@@ -9,12 +9,13 @@ from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurre
 from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
 from tensorlang.schedule.rules.kinds import as_contraction, is_window
-from tensorlang.schedule.rules.machine import Machine, host_machine
+from tensorlang.schedule.rules.machine import Machine, machine_of
 from tensorlang.schedule.rules.reduction import (
     schedule_reduction,
     schedule_total,
     schedule_window,
 )
+from tensorlang.schedule.rules.routine import schedule_routine
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Stage
@@ -22,9 +23,9 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply(schedule: Schedule) -> None:
-    """Take the steps of the default schedule."""
-    machine = host_machine()
+def apply(schedule: Schedule, target: str) -> None:
+    """Take the steps of the default schedule for the machine that ``target`` means."""
+    machine = machine_of(target)
     inline_producers(schedule)
     for group in group_stages(schedule.program):
         _schedule_group(schedule, group, machine)
@@ -37,6 +38,8 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
         schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)
+    elif anchor.routine is not None:
+        schedule_routine(schedule, anchor)
     elif not anchor.axes:
         schedule_total(schedule, anchor, machine)
     elif not group.members:

@@ -1,4 +1,4 @@
-"""The facts of the machine that the rules use: lanes, registers, caches."""
+"""The facts of the machine that the rules use: lanes, registers, caches, cores."""
 
 from __future__ import annotations
 
@@ -9,36 +9,31 @@ from tensorlang.dtypes import DType, evaluation_dtype
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One core as the rules see it; sizes in bytes."""
+    """A processor as the rules see it; sizes in bytes, caches as one core sees them."""
 
     vector_bytes: int
     vector_registers: int
     l1_bytes: int
     l2_bytes: int
+    cores: int = 1
 
     def lanes(self, dtype: DType) -> int:
         """Return how many elements one vector register holds."""
         return max(1, self.vector_bytes * 8 // evaluation_dtype(dtype).bits)
 
-    def register_tile(self, dtype: DType) -> tuple[int, int]:
-        """Return rows and columns of the accumulators that fit the registers of a contraction.
 
-        Two vectors of columns; as many rows as leave room for those two and for one element of
-        the rows' operand: 6 x 16 on AVX2, 14 x 32 on AVX-512, for f32.
-        """
-        columns = 2
-        rows = max(1, (self.vector_registers - columns - 1) // columns)
-        return rows, columns * self.lanes(dtype)
+def machine_of(text: str) -> Machine:
+    """Return the machine that a target such as ``"cpu -mcpu=haswell"`` means.
 
+    For targets of other kinds it is the processor that ``"cpu"`` means.
+    """
+    from tensorlang.targets.cpu import parse_cpu_target
 
-def host_machine() -> Machine:
-    """Return the machine that runs this process."""
-    from tensorlang.targets.cpu import host_target
-
-    target = host_target()
+    target = parse_cpu_target(text if text.split()[:1] == ["cpu"] else "cpu")
     return Machine(
         max(8, target.vector_bits // 8),
         target.vector_registers,
         target.l1_bytes,
         target.l2_bytes,
+        target.cores,
     )

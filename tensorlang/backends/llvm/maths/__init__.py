@@ -1,7 +1,7 @@
 """Elementary functions as vector instructions, one family a file.
 
 Input:  ``FUNCTIONS["exp"](builder, x)``, x a scalar or vector of f32 or f64
-Output: a value of the same type; no table, no call (but sin, cos and tan of huge numbers)
+Output: a value of the same type; no call of the C library (but one, see ``fused.py``)
 
 Each file states its method and its error bound. They are written over ``Builder`` alone, without
 fast-math flags, so that any backend of LLVM can use them.
@@ -18,6 +18,7 @@ from tensorlang.backends.llvm.maths.exponential import (
     emit_expm1,
     emit_sigmoid,
 )
+from tensorlang.backends.llvm.maths.fused import emit_fma
 from tensorlang.backends.llvm.maths.hyperbolic import emit_cosh, emit_sinh, emit_tanh
 from tensorlang.backends.llvm.maths.inverse_trigonometric import (
     emit_acos,
@@ -51,6 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Value]] = {
     "atan": emit_atan,
     "atan2": emit_atan2,
     "pow": emit_pow,
+    "fma": emit_fma,
     "floor": emit_floor,
     "ceil": emit_ceil,
     "round": emit_round,

@@ -6,8 +6,10 @@
 sum; shifted up, these bits are added to the exponent of e^r. ``n ln 2`` is subtracted in two parts,
 the first of which has so few bits that its product with ``n`` is exact.
 
-Errors in units of the last place, tested in f32 and f64: exp 1.1, exp2 1.6, expm1 2.0, sigmoid 2.9.
-Overflow gives inf; results below the least normal number give 0.
+Where e^r 2^n is subnormal, 2^n is taken 2^64 times too large and the product scaled down, which
+rounds it. Overflow gives inf.
+
+Errors in units of the last place, tested in f32 and f64: exp 1.1, exp2 1.6, expm1 2.0, sigmoid 2.6.
 """
 
 from __future__ import annotations
@@ -18,6 +20,8 @@ from math import inf, log
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.maths.polynomial import Coefficients, polynomial
 from tensorlang.backends.llvm.types import Value
+
+_RAISED = 64  # the exponent that subnormal results are computed above their own
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +52,11 @@ class Format:
     def least_exponent(self) -> int:
         """The power of two of the least normal number."""
         return 1 - self.bias
+
+    @property
+    def vanishing_exponent(self) -> int:
+        """The power of two that is half of the least number: it and all below round to 0."""
+        return self.least_exponent - self.mantissa_bits - 1
 
 
 SINGLE = Format(
@@ -107,31 +116,43 @@ def format_of(value: Value) -> Format:
 def emit_exp(builder: Builder, x: Value) -> Value:
     """Return e^x."""
     form = format_of(x)
-    shifted, r = reduce_by_ln2(builder, x)
+    inside = _at_least(builder, x, (form.vanishing_exponent - 1) * log(2))
+    shifted, r = reduce_by_ln2(builder, inside)
     q = polynomial(builder, r, form.exp)
     tail = builder.multiply_add(builder.multiply(r, r), q, r)
     power = builder.add(tail, builder.constant(1.0, x))
-    result = scale_by_power(builder, power, shifted)
-    return _with_limits(builder, x, result, form.lowest, form.greatest)
+    small = builder.compare("lt", x, builder.constant(form.lowest, x))
+    result = scale_by_any_power(builder, power, shifted, small)
+    return _or_infinite(builder, x, result, form.greatest)
 
 
 def emit_exp2(builder: Builder, x: Value) -> Value:
     """Return 2^x, exact for integers."""
     form = format_of(x)
-    result = raise_two(builder, x)
+    inside = _at_least(builder, x, form.vanishing_exponent - 1)
+    power, shifted = _two_to_fraction(builder, inside)
+    small = builder.compare("lt", x, builder.constant(form.least_exponent, x))
+    result = scale_by_any_power(builder, power, shifted, small)
     greatest = form.largest_exponent * (1 - 0.5 ** (form.mantissa_bits + 1))  # the last below
-    return _with_limits(builder, x, result, form.least_exponent, greatest)
+    return _or_infinite(builder, x, result, greatest)
 
 
-def raise_two(builder: Builder, x: Value) -> Value:
-    """Return 2^x for x between the exponents of normal numbers."""
+def raise_two(builder: Builder, x: Value, q: Coefficients | None = None) -> Value:
+    """Return 2^x for x between the exponents of normal numbers; ``q`` may be a shorter one."""
+    return scale_by_power(builder, *_two_to_fraction(builder, x, q))
+
+
+def _two_to_fraction(
+    builder: Builder, x: Value, q: Coefficients | None = None
+) -> tuple[Value, Value]:
+    """Return ``2^(x - n)`` and ``n + magic``."""
     form = format_of(x)
     magic = builder.constant(form.magic, x)
     shifted = builder.add(x, magic)
     r = builder.subtract(x, builder.subtract(shifted, magic))
     one = builder.constant(1.0, x)
-    power = builder.multiply_add(polynomial(builder, r, form.exp2), r, one)
-    return scale_by_power(builder, power, shifted)
+    power = builder.multiply_add(polynomial(builder, r, q or form.exp2), r, one)
+    return power, shifted
 
 
 def emit_expm1(builder: Builder, x: Value) -> Value:
@@ -156,13 +177,17 @@ def expm1_in_range(builder: Builder, x: Value) -> Value:
     scale = scale_by_power(builder, half, shifted)
     result = builder.multiply_add(scale, p, builder.subtract(scale, half))
     result = builder.add(result, result)
-    return builder.intrinsic("copysign", result, x)
+    tiny = builder.constant(0.5 ** (form.mantissa_bits + 2), x)
+    is_tiny = builder.compare("lt", builder.intrinsic("fabs", x), tiny)
+    return builder.select(is_tiny, x, result)  # also -0, and where halves would vanish
 
 
 def emit_sigmoid(builder: Builder, x: Value) -> Value:
-    """Return 1 / (1 + e^-x)."""
+    """Return 1 / (1 + e^-x), as e^x / (1 + e^x) for negative x: e^-|x| cannot overflow."""
     one = builder.constant(1.0, x)
-    return builder.divide(one, builder.add(one, emit_exp(builder, builder.negate(x))))
+    e = emit_exp(builder, builder.negate(builder.intrinsic("fabs", x)))
+    negative = builder.compare("lt", x, builder.constant(0.0, x))
+    return builder.divide(builder.select(negative, e, one), builder.add(one, e))
 
 
 def reduce_by_ln2(builder: Builder, x: Value) -> tuple[Value, Value]:
@@ -184,13 +209,20 @@ def scale_by_power(builder: Builder, value: Value, shifted: Value) -> Value:
     return builder.from_bits(builder.add(builder.bits(value), exponent))
 
 
-def _with_limits(
-    builder: Builder, x: Value, result: Value, lowest: float, greatest: float
-) -> Value:
-    """Return 0 below ``lowest``, inf above ``greatest``, and NaN for NaN."""
-    below = builder.compare("lt", x, builder.constant(lowest, x))
-    result = builder.select(below, builder.constant(0.0, x), result)
-    return _or_infinite(builder, x, result, greatest)
+def scale_by_any_power(builder: Builder, value: Value, shifted: Value, small: Value) -> Value:
+    """Return ``value * 2^n``; ``small`` says where that is subnormal or 0."""
+    bits = builder.bits(shifted)
+    extra = builder.select(small, builder.constant(_RAISED, bits), builder.constant(0, bits))
+    shifted = builder.from_bits(builder.add(bits, extra))
+    result = scale_by_power(builder, value, shifted)
+    down = builder.constant(2.0**-_RAISED, value)
+    return builder.multiply(result, builder.select(small, down, builder.constant(1.0, value)))
+
+
+def _at_least(builder: Builder, x: Value, limit: float) -> Value:
+    """Return the greater of both, NaN if x is NaN."""
+    bound = builder.constant(limit, x)
+    return builder.select(builder.compare("lt", x, bound), bound, x)
 
 
 def _or_infinite(builder: Builder, x: Value, result: Value, greatest: float) -> Value:

@@ -51,9 +51,13 @@ def pair_product(builder: Builder, a: Pair, b: Pair) -> Pair:
 
 
 def _halves(builder: Builder, value: Value) -> Pair:
-    """Return the upper bits of a float, and the rest, so that products of halves are exact."""
+    """Return the nearest float of half the bits, and the rest, so that products are exact.
+
+    f64 has an odd number of bits: rounded, not cut, the rest fits 26 of them and a sign.
+    """
     bits = builder.bits(value)
     dropped = 12 if value.type.bits == 32 else 27
-    kept = builder.binary("and", bits, builder.constant(-(1 << dropped), bits))
+    rounded = builder.add(bits, builder.constant(1 << (dropped - 1), bits))
+    kept = builder.binary("and", rounded, builder.constant(-(1 << dropped), bits))
     high = builder.from_bits(kept)
     return high, builder.subtract(value, high)

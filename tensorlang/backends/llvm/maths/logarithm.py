@@ -54,7 +54,7 @@ def emit_log(builder: Builder, x: Value) -> Value:
     exponent, f = decompose(builder, x)
     ln2 = format_of(x)
     low = builder.multiply(exponent, builder.constant(ln2.ln2_low, x))
-    result = _log_of_mantissa(builder, f, low)
+    result = log_of_mantissa(builder, f, low)
     result = builder.multiply_add(exponent, builder.constant(ln2.ln2_high, x), result)
     return _with_limits(builder, x, result)
 
@@ -97,7 +97,7 @@ def emit_log1p(builder: Builder, x: Value) -> Value:
     correction = builder.select(unscaled, builder.constant(0.0, x), correction)
     ln2 = format_of(x)
     low = builder.multiply_add(exponent, builder.constant(ln2.ln2_low, x), correction)
-    result = _log_of_mantissa(builder, f, low)
+    result = log_of_mantissa(builder, f, low)
     result = builder.multiply_add(exponent, builder.constant(ln2.ln2_high, x), result)
     result = _with_limits(builder, u, result)
     is_zero = builder.compare("eq", x, builder.constant(0.0, x))
@@ -147,10 +147,12 @@ def _tail(builder: Builder, f: Value, h: Value) -> Value:
     return builder.multiply(s, r)
 
 
-def _log_of_mantissa(builder: Builder, f: Value, low: Value) -> Value:
+def log_of_mantissa(builder: Builder, f: Value, low: Value | None = None) -> Value:
     """Return log(1 + f) + low, low being small."""
     h = _half_square(builder, f)
-    tail = builder.add(_tail(builder, f, h), low)
+    tail = _tail(builder, f, h)
+    if low is not None:
+        tail = builder.add(tail, low)
     return builder.subtract(f, builder.subtract(h, tail))
 
 

@@ -1,13 +1,12 @@
 """pow, as 2^(y log2 |x|) with the logarithm in two parts.
 
-f32 computes in f64, whose logarithm and power of two have bits to spare. f64 needs 64 bits of the
-logarithm, for an exponent up to 1024 magnifies its error:
+f32 computes in f64, where a logarithm and a short power of two have bits to spare. f64 needs 64
+bits of the logarithm, for an exponent up to 1024 magnifies its error:
 
     log(m) = 2 s + s^3 (2/3 + s^2 Q(s^2)),   s = (m - 1) / (m + 1) and its square in pairs
 
-Error in units of the last place, tested in f32 and f64: 1.8. Results below the least normal number
-are 0. Special cases as in C: pow(x, 0) = pow(1, y) = 1 even for NaN, NaN for a negative x and a y
-that is no integer.
+Error in units of the last place, tested in f32 and f64: 1.8. Special cases as in C: pow(x, 0) =
+pow(1, y) = 1 even for NaN, NaN for a negative x and a y that is no integer.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 from math import inf, log, nan
 
 from tensorlang.backends.llvm.builder import Builder
-from tensorlang.backends.llvm.maths.exponential import DOUBLE, scale_by_power
+from tensorlang.backends.llvm.maths.exponential import DOUBLE, raise_two, scale_by_any_power
 from tensorlang.backends.llvm.maths.extended import (
     Pair,
     exact_product,
@@ -23,7 +22,7 @@ from tensorlang.backends.llvm.maths.extended import (
     ordered_sum,
     pair_product,
 )
-from tensorlang.backends.llvm.maths.logarithm import decompose
+from tensorlang.backends.llvm.maths.logarithm import decompose, log_of_mantissa
 from tensorlang.backends.llvm.maths.polynomial import polynomial
 from tensorlang.backends.llvm.maths.rounding import emit_trunc
 from tensorlang.backends.llvm.types import Value
@@ -40,9 +39,10 @@ def emit_pow(builder: Builder, x: Value, y: Value) -> Value:
     """Return x to the power of y."""
     wide_x, wide_y = (builder.convert("fpext", value, "double") for value in (x, y))
     magnitude = builder.intrinsic("fabs", wide_x)
-    lowest = -126.0 if x.type.bits == 32 else -1022.0
-    highest = 128.0 if x.type.bits == 32 else 1024.0
-    result = _positive_power(builder, magnitude, wide_y, lowest, highest)
+    if x.type.bits == 32:
+        result = _positive_power_of_singles(builder, magnitude, wide_y)
+    else:
+        result = _positive_power(builder, magnitude, wide_y)
     result = _with_sign(builder, wide_x, wide_y, result)
     one = builder.constant(1.0, wide_x)
     is_one = builder.binary(
@@ -54,14 +54,40 @@ def emit_pow(builder: Builder, x: Value, y: Value) -> Value:
     return result if x.type.bits == 64 else builder.convert("fptrunc", result, "float")
 
 
-def _positive_power(builder: Builder, x: Value, y: Value, lowest: float, highest: float) -> Value:
-    """Return x^y for x >= 0, both f64; 0 below 2^lowest and inf from 2^highest on."""
+def _positive_power_of_singles(builder: Builder, x: Value, y: Value) -> Value:
+    """Return x^y for x >= 0, both f32 in f64: 2^200 and 2^-200 are inf and 0 when rounded."""
+    exponent, f = decompose(builder, x)
+    logarithm = builder.multiply(log_of_mantissa(builder, f), builder.constant(_LOG2E[0], x))
+    logarithm = _log2_with_limits(builder, x, builder.add(exponent, logarithm))
+    product = _unless_unit(builder, x, y, builder.multiply(y, logarithm))
+    bound = builder.constant(200.0, x)
+    high = builder.select(builder.compare("lt", bound, product), bound, product)
+    low = builder.constant(-200.0, x)
+    inside = builder.select(builder.compare("lt", high, low), low, high)
+    return raise_two(builder, inside, DOUBLE.exp2[:8])
+
+
+def _unless_unit(builder: Builder, x: Value, y: Value, product: Value) -> Value:
+    """Return 0 instead of NaN for y log2 x, where x is 1 and y infinite."""
+    unit = builder.compare("eq", x, builder.constant(1.0, x))
+    endless = builder.compare("eq", builder.intrinsic("fabs", y), builder.constant(inf, y))
+    both = builder.binary("and", unit, endless)
+    return builder.select(both, builder.constant(0.0, x), product)
+
+
+def _log2_with_limits(builder: Builder, x: Value, logarithm: Value) -> Value:
+    """Return a logarithm that holds for finite x > 0, with -inf, inf and NaN for the others."""
+    zero, infinity = builder.constant(0.0, x), builder.constant(inf, x)
+    is_zero = builder.compare("eq", x, zero)
+    logarithm = builder.select(is_zero, builder.constant(-inf, x), logarithm)
+    return builder.select(builder.compare("lt", x, infinity), logarithm, x)
+
+
+def _positive_power(builder: Builder, x: Value, y: Value) -> Value:
+    """Return x^y for x >= 0, both f64."""
     logarithm = _log2(builder, x)
     zero, infinity = builder.constant(0.0, x), builder.constant(inf, x)
-    # 1 to the power of infinity is 1
-    unit = builder.compare("eq", x, builder.constant(1.0, x))
-    endless = builder.compare("eq", builder.intrinsic("fabs", y), infinity)
-    y = builder.select(builder.binary("and", unit, endless), zero, y)
+    y = _unless_unit(builder, x, y, y)
     # log2 of 0 and inf, and an infinite y, need no second part.
     estimate = builder.multiply(y, logarithm[0])
     high, low = exact_product(builder, y, logarithm[0])
@@ -72,9 +98,9 @@ def _positive_power(builder: Builder, x: Value, y: Value, lowest: float, highest
     low = builder.select(ordinary, low, zero)
     result = _raise_two(builder, high, low)
     total = builder.select(ordinary, builder.add(high, low), estimate)
-    below = builder.compare("lt", total, builder.constant(lowest, x))
+    below = builder.compare("le", total, builder.constant(-1075.0, x))
     result = builder.select(below, zero, result)
-    above = builder.compare("ge", total, builder.constant(highest, x))
+    above = builder.compare("ge", total, builder.constant(1024.0, x))
     result = builder.select(above, infinity, result)
     return builder.select(builder.is_nan(estimate), estimate, result)
 
@@ -84,11 +110,12 @@ def _log2(builder: Builder, x: Value) -> Pair:
     exponent, f = decompose(builder, x)
     two = builder.constant(2.0, x)
     below, below_low = ordered_sum(builder, two, f)
-    s = builder.divide(f, below)
+    reciprocal = builder.divide(builder.constant(1.0, x), below)
+    s = builder.multiply(f, reciprocal)
     product, product_low = exact_product(builder, s, below)
     rest = builder.subtract(builder.subtract(f, product), product_low)
     rest = builder.subtract(rest, builder.multiply(s, below_low))
-    pair = s, builder.divide(rest, below)
+    pair = s, builder.multiply(rest, reciprocal)
     square = pair_product(builder, pair, pair)
     tail = builder.multiply(square[0], polynomial(builder, square[0], _Q))
     third, third_low = ordered_sum(builder, builder.constant(_TWO_THIRDS[0], x), tail)
@@ -101,10 +128,7 @@ def _log2(builder: Builder, x: Value) -> Pair:
     scaled = pair_product(builder, natural, log2e)
     high, low = exact_sum(builder, exponent, scaled[0])
     high, low = ordered_sum(builder, high, builder.add(low, scaled[1]))
-    zero, infinity = builder.constant(0.0, x), builder.constant(inf, x)
-    high = builder.select(builder.compare("eq", x, zero), builder.constant(-inf, x), high)
-    high = builder.select(builder.compare("lt", x, infinity), high, x)
-    return high, low
+    return _log2_with_limits(builder, x, high), low
 
 
 def _raise_two(builder: Builder, high: Value, low: Value) -> Value:
@@ -115,7 +139,8 @@ def _raise_two(builder: Builder, high: Value, low: Value) -> Value:
     r = builder.add(r, low)
     one = builder.constant(1.0, r)
     power = builder.multiply_add(polynomial(builder, r, DOUBLE.exp2), r, one)
-    return scale_by_power(builder, power, shifted)
+    small = builder.compare("lt", high, builder.constant(DOUBLE.least_exponent + 1, high))
+    return scale_by_any_power(builder, power, shifted, small)
 
 
 def _with_sign(builder: Builder, x: Value, y: Value, result: Value) -> Value:

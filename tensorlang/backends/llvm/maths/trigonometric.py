@@ -4,8 +4,9 @@
 
 ``q`` pi/2 is subtracted in three parts of 33 bits, whose products with ``q`` are exact, and what r
 loses by rounding is kept beside it, so that results near multiples of pi have all their bits. f32
-does this in f64. From 2^20 on (inf included) a lane's result is the C library's: such vectors take
-a path of their own.
+does the same with three parts of 24 bits and fused products, and in f64 where there are none. From
+2^20 on (inf included) ``q`` has too many bits for that: such lanes are reduced by whole-number
+arithmetic (``huge_angles.py``), on a path of their own.
 
 Errors in units of the last place, tested in f32 and f64: sin and cos 0.9, tan 2.4.
 """
@@ -16,7 +17,8 @@ from dataclasses import dataclass
 from math import pi
 
 from tensorlang.backends.llvm.builder import Builder
-from tensorlang.backends.llvm.maths.extended import Pair, exact_sum, ordered_sum
+from tensorlang.backends.llvm.maths.extended import Pair, exact_product, exact_sum, ordered_sum
+from tensorlang.backends.llvm.maths.huge_angles import reduce_huge
 from tensorlang.backends.llvm.maths.polynomial import Coefficients, polynomial
 from tensorlang.backends.llvm.types import Value
 
@@ -26,6 +28,12 @@ _PI_2 = (
     float.fromhex("0x1.921fb54400000p+0"),
     float.fromhex("0x1.0b4611a600000p-34"),
     float.fromhex("0x1.3198a2e037073p-69"),
+)
+_MAGIC_SINGLE = 1.5 * 2.0**23
+_PI_2_SINGLE = (
+    float.fromhex("0x1.921fb6p+0"),
+    float.fromhex("-0x1.777a5cp-25"),
+    float.fromhex("-0x1.ee59dap-50"),
 )
 
 
@@ -56,15 +64,14 @@ DOUBLE = Format(
 def emit_sin(builder: Builder, x: Value) -> Value:
     """Return the sine."""
     r, quadrant = _reduce(builder, x)
-    result = _signed_zero(builder, x, _of_quadrant(builder, r, quadrant))
-    return _with_far_lanes(builder, "sin", x, result)
+    return _signed_zero(builder, x, _of_quadrant(builder, r, quadrant))
 
 
 def emit_cos(builder: Builder, x: Value) -> Value:
     """Return the cosine."""
     r, quadrant = _reduce(builder, x)
     quadrant = builder.add(quadrant, builder.constant(1, quadrant))
-    return _with_far_lanes(builder, "cos", x, _of_quadrant(builder, r, quadrant))
+    return _of_quadrant(builder, r, quadrant)
 
 
 def emit_tan(builder: Builder, x: Value) -> Value:
@@ -74,27 +81,82 @@ def emit_tan(builder: Builder, x: Value) -> Value:
     odd = _has_bit(builder, quadrant, 1)
     above = builder.select(odd, builder.negate(cosine), sine)
     below = builder.select(odd, sine, cosine)
-    result = _signed_zero(builder, x, builder.divide(above, below))
-    return _with_far_lanes(builder, "tan", x, result)
+    return _signed_zero(builder, x, builder.divide(above, below))
 
 
 def _reduce(builder: Builder, x: Value) -> tuple[Pair, Value]:
     """Return r in two parts, and q in the low bits of an integer of any higher bits."""
-    wide = builder.convert("fpext", x, "double")
-    magic = builder.constant(_MAGIC, wide)
-    shifted = builder.multiply_add(wide, builder.constant(2 / pi, wide), magic)
+    if x.type.bits == 32 and builder.fused:
+        near = _reduce_single(builder, x)
+    else:
+        wide = builder.convert("fpext", x, "double")
+        near = _narrow(builder, *_reduce_double(builder, wide), x)
+    return _with_huge_lanes(builder, x, *near)
+
+
+def _reduce_double(builder: Builder, x: Value) -> tuple[Pair, Value]:
+    """Return r and q of f64 lanes, right below 2^20."""
+    magic = builder.constant(_MAGIC, x)
+    shifted = builder.multiply_add(x, builder.constant(2 / pi, x), magic)
     q = builder.subtract(shifted, magic)
-    first, second, third = (builder.multiply(q, builder.constant(-part, wide)) for part in _PI_2)
-    high, error = exact_sum(builder, builder.add(wide, first), second)
+    first, second, third = (builder.multiply(q, builder.constant(-part, x)) for part in _PI_2)
+    high, error = exact_sum(builder, builder.add(x, first), second)
     r = ordered_sum(builder, high, builder.add(error, third))
-    quadrant = builder.bits(shifted)
+    return r, builder.bits(shifted)
+
+
+def _reduce_single(builder: Builder, x: Value) -> tuple[Pair, Value]:
+    """Return r and q of f32 lanes, right below 2^20, by products that are rounded with their sum.
+
+    The first difference is exact, and what the second loses is kept.
+    """
+    magic = builder.constant(_MAGIC_SINGLE, x)
+    shifted = builder.multiply_add(x, builder.constant(2 / pi, x), magic)
+    q = builder.subtract(shifted, magic)
+    first, second, third = (builder.constant(-part, x) for part in _PI_2_SINGLE)
+    begun = builder.intrinsic("fma", q, first, x)
+    product, product_low = exact_product(builder, q, second)
+    high, lost = exact_sum(builder, begun, product)
+    low = builder.add(lost, builder.intrinsic("fma", q, third, product_low))
+    return ordered_sum(builder, high, low), builder.bits(shifted)
+
+
+def _narrow(builder: Builder, r: Pair, quadrant: Value, x: Value) -> tuple[Pair, Value]:
+    """Return r and q in the type of x."""
     if x.type.bits == 64:
         return r, quadrant
-    narrow = builder.convert("fptrunc", r[0], "float")
-    rest = builder.subtract(r[0], builder.convert("fpext", narrow, "double"))
-    return (narrow, builder.convert("fptrunc", rest, "float")), builder.convert(
-        "trunc", quadrant, "i32"
+    high = builder.convert("fptrunc", r[0], "float")
+    rest = builder.subtract(r[0], builder.convert("fpext", high, "double"))
+    low = builder.convert("fptrunc", rest, "float")
+    return (high, low), builder.convert("trunc", quadrant, "i32")
+
+
+def _with_huge_lanes(builder: Builder, x: Value, r: Pair, quadrant: Value) -> tuple[Pair, Value]:
+    """Return r and q as they are, but for lanes from 2^20 on; NaN is not among them."""
+    writer, near = builder.writer, (*r, quadrant)
+    limit = builder.constant(_LIMIT, x)
+    huge = builder.compare("ge", builder.intrinsic("fabs", x), limit)
+    before = writer.block
+    distant, done = writer.label("huge"), writer.label("reduced")
+    writer.branch(builder.unlikely(builder.any(huge)), distant, done)
+    writer.place(distant)
+    # the other lanes too need a number for which the table has bits
+    wide = builder.convert("fpext", builder.select(huge, x, limit), "double")
+    far_r, far_quadrant = _narrow(builder, *reduce_huge(builder, wide), x)
+    chosen = [
+        builder.select(huge, far, other)
+        for far, other in zip((*far_r, far_quadrant), near, strict=True)
+    ]
+    writer.jump(done)
+    writer.place(done)
+    high, low, quadrant = (
+        writer.emit(
+            f"phi {part.type.text} [ {part.ref}, %{before} ], [ {other.ref}, %{distant} ]",
+            part.type,
+        )
+        for part, other in zip(near, chosen, strict=True)
     )
+    return (high, low), quadrant
 
 
 def _of_quadrant(builder: Builder, r: Pair, quadrant: Value) -> Value:
@@ -142,21 +204,3 @@ def _signed_zero(builder: Builder, x: Value, result: Value) -> Value:
     """Return x where it is 0: the reduction loses the sign of -0."""
     is_zero = builder.compare("eq", x, builder.constant(0.0, x))
     return builder.select(is_zero, x, result)
-
-
-def _with_far_lanes(builder: Builder, name: str, x: Value, near: Value) -> Value:
-    """Return ``near``, but the C library's result where |x| is large; NaN is near."""
-    writer = builder.writer
-    limit = builder.constant(_LIMIT, x)
-    far = builder.compare("ge", builder.intrinsic("fabs", x), limit)
-    before = writer.block
-    distant, done = writer.label("far"), writer.label("near")
-    writer.branch(builder.unlikely(builder.any(far)), distant, done)
-    writer.place(distant)
-    called = builder.call_by_lane(name if x.type.bits == 64 else f"{name}f", x)
-    chosen = builder.select(far, called, near)
-    writer.jump(done)
-    writer.place(done)
-    return writer.emit(
-        f"phi {x.type.text} [ {near.ref}, %{before} ], [ {chosen.ref}, %{distant} ]", x.type
-    )
