@@ -74,8 +74,10 @@ from tensorlang.lang.functions import (
     trunc,
     where,
 )
+from tensorlang.lang.order import argsort, sort, topk
 from tensorlang.lang.reductions import all, any, argmax, argmin, max, min, prod, reduce, sum
 from tensorlang.lang.scan import scan
+from tensorlang.lang.scatter import scatter
 
 if TYPE_CHECKING:  # loaded when first used, see _LAZY
     from tensorlang.driver import compile
@@ -153,6 +155,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argsort",
     "asin",
     "atan",
     "atan2",
@@ -205,17 +208,20 @@ __all__ = [
     "round",
     "rsqrt",
     "scan",
+    "scatter",
     "schedule",
     "set_num_threads",
     "sigmoid",
     "sign",
     "sin",
     "sinh",
+    "sort",
     "sqrt",
     "sum",
     "tan",
     "tanh",
     "tensor",
+    "topk",
     "trunc",
     "u8",
     "u16",

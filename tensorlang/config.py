@@ -11,6 +11,11 @@ variable                   meaning
                            the system's; ``none``: run on one thread; or a path to a library
 ``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
                            worth several (3); 0 makes every parallel loop run in parallel
+``TENSORLANG_RECYCLE``     mebibytes of large results that nobody uses any more to keep for the next
+                           ones (256); 0 returns them to the system at once
+``TENSORLANG_CACHE``       the folder of compiled code; ``off`` keeps none; by default the user's
+                           cache folder (``XDG_CACHE_HOME``, else ``~/.cache/tensorlang``)
+``TENSORLANG_CACHE_SIZE``  the most that it may hold, such as ``500M`` or ``2G`` (1G)
 ``TENSORLANG_CPU``         the processor that the target ``"cpu"`` means, by LLVM's name for it:
                            code of an older one runs here and shows what runs there; without it,
                            this machine's
@@ -26,6 +31,11 @@ from dataclasses import dataclass
 from functools import cache
 
 _PARALLEL_FROM = 3.0  # microseconds; a fork-join of two threads costs about one
+_CACHE_BYTES = 1 << 30
+_UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+_RECYCLED = 256 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +46,9 @@ class Settings:
     openmp: str = "auto"
     parallel_from: float = _PARALLEL_FROM
     target: str = "cpu"
+    recycled_bytes: int = _RECYCLED
+    cache: str = "auto"
+    cache_bytes: int = _CACHE_BYTES
     cpu: str = "native"
 
 
@@ -58,6 +71,9 @@ def read_settings(environment: Mapping[str, str]) -> Settings:
         openmp=environment.get("TENSORLANG_OPENMP", "").strip() or "auto",
         parallel_from=_microseconds(environment),
         target=environment.get("TENSORLANG_TARGET", "").strip() or "cpu",
+        recycled_bytes=_recycled(environment),
+        cache=_cache(environment),
+        cache_bytes=_cache_bytes(environment),
         cpu=environment.get("TENSORLANG_CPU", "").strip() or "native",
     )
 
@@ -84,3 +100,39 @@ def _microseconds(environment: Mapping[str, str]) -> float:
     if not value >= 0:
         raise ValueError(f"TENSORLANG_PARALLEL_FROM must be a number >= 0, found {text!r}")
     return value
+
+
+def _recycled(environment: Mapping[str, str]) -> int:
+    text = environment.get("TENSORLANG_RECYCLE", "").strip()
+    if text and not text.isdecimal():
+        raise ValueError(f"TENSORLANG_RECYCLE must be a number of mebibytes >= 0, found {text!r}")
+    return int(text) << 20 if text else _RECYCLED
+
+
+def _cache(environment: Mapping[str, str]) -> str:
+    text = environment.get("TENSORLANG_CACHE", "").strip()
+    return "off" if text.lower() in ("off", "none", "0") else text or "auto"
+
+
+def _cache_bytes(environment: Mapping[str, str]) -> int:
+    text = environment.get("TENSORLANG_CACHE_SIZE", "").strip()
+    if not text:
+        return _CACHE_BYTES
+    try:
+        return read_bytes(text)
+    except ValueError as error:
+        raise ValueError(f"TENSORLANG_CACHE_SIZE must be {error}") from None
+
+
+def read_bytes(text: str) -> int:
+    """Return the number of bytes that ``text`` says; raises ValueError if it says none.
+
+    >>> read_bytes("2G") == 2 * 1024**3
+    True
+    """
+    number = text.strip().upper().removesuffix("B").removesuffix("I")
+    unit = number[-1:] if number[-1:].isalpha() else ""
+    digits = number.removesuffix(unit).strip()
+    if not digits.isdecimal() or unit not in _UNITS:
+        raise ValueError(f"a number of bytes such as 500M or 2G, found {text!r}")
+    return int(digits) * _UNITS[unit]

@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[1]
 PACKAGE = ROOT / "tensorlang"
 
 LAYERS = (
-    ("errors", "dtypes", "source", "config"),
+    ("errors", "dtypes", "source", "config", "vectorcall"),
     ("targets",),
     ("ir",),
     ("interpreter",),

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, cast, runtime_checkable
 
 from tensorlang.errors import CompileError
 from tensorlang.ir.lowered import LoweredProgram
@@ -64,6 +64,23 @@ class Backend(Protocol):
 
     def load(self, artefact: Any, symbols: Mapping[str, int]) -> LoadedKernel:
         """Bring code into memory; ``symbols`` are addresses of functions that it may call."""
+        ...
+
+
+@runtime_checkable
+class KeepsCode(Backend, Protocol):
+    """A backend whose code may be kept on disk for other processes; optional."""
+
+    def fingerprint(self, target: Any) -> str:
+        """Return a text that differs wherever the code may: machine, compiler, its versions."""
+        ...
+
+    def describe(self, artefact: Any) -> dict[str, Any]:
+        """Return what ``restore`` needs besides the object code, as JSON values."""
+        ...
+
+    def restore(self, description: Any, code: bytes, target: Any, opt_level: int) -> Any:
+        """Return an artefact that ``load`` takes."""
         ...
 
 

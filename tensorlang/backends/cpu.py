@@ -13,19 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from tensorlang.backends.llvm import machine
+from tensorlang.backends.llvm.debug_lines import Lines, with_debug_lines
 from tensorlang.backends.llvm.module import emit_module, entry_name
 from tensorlang.errors import CompileError
 from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import For
 from tensorlang.ir.walk import iterate
 from tensorlang.targets.cpu import CpuTarget, host_target, parse_cpu_target
+from tensorlang.targets.llvm import llvm_binding, llvmlite_version
 
 parse_target = parse_cpu_target
 
 
 @dataclass(frozen=True, slots=True)
 class CpuArtefact:
-    """An object file, the LLVM IR that it was made from, and for which processor."""
+    """An object file, the LLVM IR that it was made from ("" if restored), for which processor."""
 
     entry: str
     object_code: bytes
@@ -72,6 +74,26 @@ def compile_lowered(
     return CpuArtefact(entry_name(program), code, text, target, opt_level, not explicit)
 
 
+def fingerprint(target: CpuTarget) -> str:
+    """Return all that code depends on besides its program: processors, versions of LLVM."""
+    binding = llvm_binding()
+    llvm = ".".join(map(str, binding.llvm_version_info))
+    return f"{target!r} llvmlite {llvmlite_version()} LLVM {llvm}"
+
+
+def describe(artefact: CpuArtefact) -> dict[str, Any]:
+    """Return what ``restore`` needs besides the object code."""
+    return {"entry": artefact.entry, "autovectorized": artefact.autovectorized}
+
+
+def restore(
+    description: Mapping[str, Any], code: bytes, target: CpuTarget, opt_level: int
+) -> CpuArtefact:
+    """Return an artefact to ``load``; its LLVM IR is not kept."""
+    entry, autovectorized = str(description["entry"]), bool(description["autovectorized"])
+    return CpuArtefact(entry, code, "", target, opt_level, autovectorized)
+
+
 _lock = threading.Lock()
 _numbers = itertools.count()
 
@@ -113,3 +135,10 @@ def check_runs_here(target: CpuTarget) -> None:
             f"which lacks {reason}.\n"
             'Its object code can be saved and taken elsewhere; target="cpu" is this machine.'
         )
+
+
+def assembly_of(llvm: str, target: str, vectorize: bool, lines: Lines) -> str:
+    """Return the assembly of LLVM IR, with ``.loc`` directives that name the user's ``lines``."""
+    processor = parse_target(target)
+    module = machine.optimise(with_debug_lines(llvm, lines), processor, 3, vectorize)
+    return machine.assembly(module, processor, 3)

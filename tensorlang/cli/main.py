@@ -70,6 +70,80 @@ def doctor() -> None:
     raise typer.Exit(run())
 
 
+cache_app = typer.Typer(
+    no_args_is_help=False,
+    invoke_without_command=True,
+    help="Show, prune or clear the compiled code that is kept on disk.",
+)
+app.add_typer(cache_app, name="cache")
+
+
+@cache_app.callback()
+def cache(context: typer.Context) -> None:
+    """Show, prune or clear the compiled code that is kept on disk."""
+    if context.invoked_subcommand is None:
+        from tensorlang.cli.cache import show
+
+        raise typer.Exit(show())
+
+
+@cache_app.command("show")
+def cache_show() -> None:
+    """Show the folder, how full it is, and what was used last."""
+    from tensorlang.cli.cache import show
+
+    raise typer.Exit(show())
+
+
+@cache_app.command("prune")
+def cache_prune(
+    keep: Annotated[
+        str | None,
+        typer.Option(help="How much to keep, such as 500M; by default TENSORLANG_CACHE_SIZE."),
+    ] = None,
+) -> None:
+    """Remove the least recently used code."""
+    from tensorlang.cli.cache import prune
+
+    try:
+        raise typer.Exit(prune(keep))
+    except ValueError as error:
+        raise typer.BadParameter(f"--keep: {error}") from None
+
+
+@cache_app.command("clear")
+def cache_clear() -> None:
+    """Remove all compiled code."""
+    from tensorlang.cli.cache import clear
+
+    raise typer.Exit(clear())
+
+
+@app.command()
+def show(
+    program: Annotated[str, typer.Argument(metavar="FILE[:OPERATOR]")],
+    kind: Annotated[str, typer.Option(help="schedule, loops, llvm or asm.")] = "loops",
+    size: Annotated[list[str] | None, typer.Option(help="A size to fix, such as M=64.")] = None,
+    target: Annotated[str, typer.Option(help="For which processor.")] = "cpu",
+) -> None:
+    """Print the loops, LLVM IR or assembly of the operators in a file, beside its lines."""
+    from tensorlang.cli.show import run
+
+    raise typer.Exit(run(program, kind, size or [], target))
+
+
+@app.command()
+def explain(
+    program: Annotated[str, typer.Argument(metavar="FILE[:OPERATOR]")],
+    size: Annotated[list[str] | None, typer.Option(help="A size to fix, such as M=64.")] = None,
+    target: Annotated[str, typer.Option(help="For which processor.")] = "cpu",
+) -> None:
+    """Tell what the schedules of the operators in a file cost."""
+    from tensorlang.cli.explain import run
+
+    raise typer.Exit(run(program, size or [], target))
+
+
 def main() -> None:
     """Run the command; a known error is printed without a traceback and ends it with status 1."""
     from tensorlang.errors import TensorlangError

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
 from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
-from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.pipeline import compile_default, compile_schedule
 from tensorlang.driver.specialize import SpecializingFunction
 from tensorlang.lang.compute import Operator
 from tensorlang.runtime.callable import CompiledFunction
@@ -133,13 +133,11 @@ def compile(
                 raise TypeError(
                     f"a schedule has its sizes and attributes already: give {names} to tl.schedule"
                 )
-            return _compile_now(x, options)
+            return _prepared(compile_schedule(x, options))
         case Operator() if x.is_generic:
             return SpecializingFunction(x, options, sizes_and_attributes)
         case Operator():
-            return _compile_now(
-                schedule(x, **sizes_and_attributes).default(options.target), options
-            )
+            return _prepared(compile_default(schedule(x, **sizes_and_attributes), options))
         case Compilable():
             graph = cast("Compilable[Any]", x)
             return graph.__tensorlang_compile__(options, sizes_and_attributes)
@@ -150,7 +148,6 @@ def compile(
             )
 
 
-def _compile_now(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
-    function = compile_schedule(schedule, options)
+def _prepared(function: CompiledFunction) -> CompiledFunction:
     function.prepare()
     return function

@@ -10,12 +10,15 @@ first proof. ``import tensorlang`` loads neither.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import cache, partial
 from time import perf_counter
 from typing import Any
 
+from tensorlang.driver.kept import Keep, kept_kernel, kept_proof
+from tensorlang.driver.keys import Origin as KeyOrigin
 from tensorlang.driver.options import CompileOptions
-from tensorlang.ir.printer import format_program
+from tensorlang.ir.printer import format_lowered, format_program
 from tensorlang.ir.program import Program
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.lang.compute import Operator
@@ -32,20 +35,56 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
     A schedule with steps of the user's own is proved first, unless the options say not to.
     Raises ScheduleError, with the evidence, if that fails.
     """
-    program = schedule.program
-    proof = _prove(schedule, options)
+    origin = KeyOrigin(schedule.definition, schedule.trace, format_program(schedule.program))
+    proof = _prove(schedule, options, origin)
+    schedule = schedule.fork()
+    programs = (schedule.program,)
+    return _function(schedule, options, origin, lambda: programs, proof, compile_schedule)
+
+
+def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
+    """Return the callable of an untouched schedule's operator, scheduled by the rules.
+
+    The rules run when their program is needed: not where the code is kept from an earlier process.
+    """
+    schedule = schedule.fork()
+    origin = KeyOrigin(schedule.definition, None)
+    proof = "not needed: every step was taken by a rule"
+
+    @cache
+    def programs() -> tuple[Program, ...]:
+        found = tuple([each.program for each in schedule.fork().defaults(options.target)])
+        # conditions are checked at the call, which may come before the programs are made
+        assert found[-1].conditions == schedule.program.conditions, "a rule serves every size"
+        return found
+
+    return _function(schedule, options, origin, programs, proof, compile_default)
+
+
+def _function(
+    schedule: Schedule,
+    options: CompileOptions,
+    origin: KeyOrigin,
+    programs: Callable[[], tuple[Program, ...]],
+    proof: str,
+    compile_again: Callable[[Schedule, CompileOptions], CompiledFunction],
+) -> CompiledFunction:
+    """Return the callable of programs of which a call runs the first that its sizes allow."""
 
     def build(layouts: Layouts) -> Kernel:
-        return build_kernel(program, options, layouts)
+        def compile_now(keep: Keep | None) -> Kernel:
+            return build_kernel(programs(), options, layouts, keep)
+
+        return kept_kernel(origin, options, layouts, compile_now, symbols)
 
     return CompiledFunction(
-        program.definition,
+        schedule.definition,
         build,
         bind_sizes,
-        conditions=program.conditions,
-        origin=Origin(options.target, lambda: format_program(program), proof),
+        conditions=schedule.program.conditions,
+        origin=Origin(options.target, lambda: "\n".join(map(format_program, programs())), proof),
         defaults=_defaults(schedule.operator),
-        recipe=(compile_schedule, (schedule.fork(), options)),
+        recipe=(compile_again, (schedule, options)),
     )
 
 
@@ -59,26 +98,37 @@ def _defaults(operator: Operator | None) -> dict[str, Any]:
     }
 
 
-def _prove(schedule: Schedule, options: CompileOptions) -> str:
+def _prove(schedule: Schedule, options: CompileOptions, origin: KeyOrigin) -> str:
     if not schedule.is_hand_written:
         return "not needed: every step was taken by a rule"
     if not options.verify:
         return "skipped: verify=False"
-    return str(schedule.verify())
+    return kept_proof(origin, lambda: str(schedule.verify()))
 
 
-def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) -> Kernel:
-    """Return the machine code for arrays that lie in memory as ``layouts`` says."""
+def build_kernel(
+    programs: tuple[Program, ...],
+    options: CompileOptions,
+    layouts: Layouts,
+    keep: Keep | None = None,
+) -> Kernel:
+    """Return the machine code for arrays that lie in memory as ``layouts`` says.
+
+    All but the last of ``programs`` are for the sizes that their conditions allow. ``keep`` is
+    given the code, for other processes to use.
+    """
     from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
 
     backend = backend_for(options.target)
+    *special, program = programs
     tensors = program.definition.inputs + program.definition.outputs
     start = perf_counter()
     lowered = lower(
         program,
         dict(zip(tensors, layouts, strict=True)),
         check_bounds=options.check_bounds is not False,
+        special=special,
     )
     after_lowering = perf_counter()
     artefact: Any = backend.compile_lowered(
@@ -88,6 +138,8 @@ def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) ->
         fast_math=options.fast_math,
     )
     after_compiling = perf_counter()
+    if keep is not None:
+        keep(lowered, artefact)
     caller: Caller
     try:
         loaded = backend.load(artefact, symbols())
@@ -98,6 +150,7 @@ def build_kernel(program: Program, options: CompileOptions, layouts: Layouts) ->
         lowered,
         caller,
         texts={
+            "loops": lambda: format_lowered(lowered),
             "llvm": lambda: artefact.llvm,
             "asm": lambda: artefact.assembly,
             **{kind: partial(str, text) for kind, text in getattr(artefact, "texts", {}).items()},

@@ -17,12 +17,14 @@ import numpy as np
 from tensorlang.config import settings
 from tensorlang.driver.once import OncePerKey
 from tensorlang.driver.options import CompileOptions
-from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.pipeline import compile_default
 from tensorlang.ir.definition import Definition
-from tensorlang.lang.compute import Operator, set_call_hook
+from tensorlang.lang.compute import BoundCall, Operator, set_call_hook
 from tensorlang.runtime.callable import CompiledFunction
+from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.timing import Timing
 from tensorlang.schedule.schedule import Schedule
+from tensorlang.vectorcall import callable_type
 
 _Kinds = tuple[Any, ...]
 
@@ -30,11 +32,21 @@ _Kinds = tuple[Any, ...]
 class SpecializingFunction:
     """Calls the version of ``operator`` that fits the arguments, compiling it if need be.
 
-    ``fixed`` are attributes that every call gets. Safe to call from several threads.
+    ``fixed`` are attributes that every call gets; ``face`` is the class whose instance is called,
+    where that is not this object itself. Safe to call from several threads.
     """
 
+    def __new__(cls, *_: Any, **__: Any) -> SpecializingFunction:
+        """Return an instance with room for a C function, which repeated calls run."""
+        return object.__new__(callable_type(cls))
+
     def __init__(
-        self, operator: Operator, options: CompileOptions, fixed: Mapping[str, Any] | None = None
+        self,
+        operator: Operator,
+        options: CompileOptions,
+        fixed: Mapping[str, Any] | None = None,
+        *,
+        face: type[Operator] | None = None,
     ) -> None:
         self.operator = operator
         self.options = options
@@ -43,6 +55,7 @@ class SpecializingFunction:
         self._fixed = dict(fixed or {})
         self._functions: OncePerKey[Definition, CompiledFunction] = OncePerKey()
         self._by_kinds: dict[_Kinds, CompiledFunction] = {}
+        self._fast = FastCalls((face or SpecializingFunction).__call__)
         self._takes_out = all(p.name != "out" for p in operator.parameters)
         known = [p.name for p in operator.parameters if p.kind in ("attribute", "dim")]
         for name in self._fixed:
@@ -54,17 +67,35 @@ class SpecializingFunction:
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays: the arguments of the operator, and ``out=``."""
+        return self.call_for(self, args, keywords)
+
+    def call_for(self, owner: object, args: tuple[Any, ...], keywords: Mapping[str, Any]) -> Any:
+        """Run on arrays; when such calls come again, let those of ``owner`` take the fast way."""
+        function, call = self._resolve(args, keywords)
+        returned, arguments, results = function.run_bound(
+            call.tensors, call.scalars, call.dims, call.out
+        )
+        if self._takes_out:
+            self._fast.offer(
+                owner, args, keywords, lambda: function.plan(args, keywords, arguments, results)
+            )
+        return returned
+
+    def _resolve(
+        self, args: tuple[Any, ...], keywords: Mapping[str, Any]
+    ) -> tuple[CompiledFunction, BoundCall]:
         plain = not keywords or (self._takes_out and keywords.keys() == {"out"})
         kinds = _kinds(args) if plain else None
         if kinds is not None:
             function = self._by_kinds.get(kinds)
             if function is not None:
-                return function.call_bound(args, (), {}, keywords.get("out"))
+                call = BoundCall(function.definition, args, (), {}, keywords.get("out"))
+                return function, call
         call = self.operator.bind_arguments(args, {**self._fixed, **keywords})
         function = self._function(call.definition)
         if kinds is not None and not call.dims and _same(call.tensors, args):
             self._by_kinds[kinds] = function
-        return function.call_bound(call.tensors, call.scalars, call.dims, call.out)
+        return function, call
 
     def function_for(self, *args: Any, **keywords: Any) -> CompiledFunction:
         """Return the compiled function that a call with these arguments would run."""
@@ -78,10 +109,7 @@ class SpecializingFunction:
     def _function(self, definition: Definition) -> CompiledFunction:
         return self._functions.get(
             definition,
-            lambda: compile_schedule(
-                Schedule(definition, None, self.operator).default(self.options.target),
-                self.options,
-            ),
+            lambda: compile_default(Schedule(definition, None, self.operator), self.options),
         )
 
     def __reduce__(self) -> tuple[type[SpecializingFunction], tuple[Any, ...]]:
@@ -110,10 +138,12 @@ def call_operator(operator: Operator, args: tuple[Any, ...], keywords: dict[str,
     """Run ``operator(*args, **keywords)`` for the target of the settings."""
     known: SpecializingFunction | None = operator.__dict__.get("_compiled")
     if known is None:
-        made = SpecializingFunction(operator, CompileOptions(target=settings().target))
+        made = SpecializingFunction(
+            operator, CompileOptions(target=settings().target), face=Operator
+        )
         # of two threads that get here at the same time, both must use the same one
         known = cast("SpecializingFunction", operator.__dict__.setdefault("_compiled", made))
-    return known(*args, **keywords)
+    return known.call_for(operator, args, keywords)
 
 
 set_call_hook(call_operator)

@@ -6,7 +6,7 @@ Input:  a ``GraphProgram``, ``CompileOptions``      Output: a ``CompiledGraph``
 from __future__ import annotations
 
 from tensorlang.driver.options import CompileOptions
-from tensorlang.driver.pipeline import compile_schedule
+from tensorlang.driver.pipeline import compile_default
 from tensorlang.graph.executor import CompiledGraph
 from tensorlang.graph.passes import optimize
 from tensorlang.graph.program import GraphProgram, Node
@@ -27,6 +27,6 @@ def compile_graph(program: GraphProgram, options: CompileOptions) -> CompiledGra
 
 
 def _compile(node: Node, options: CompileOptions) -> CompiledFunction:
-    function = compile_schedule(Schedule(node.definition).default(options.target), options)
+    function = compile_default(Schedule(node.definition), options)
     function.prepare()
     return function

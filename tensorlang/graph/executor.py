@@ -24,11 +24,20 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.arrays import Array, TensorParameter
-from tensorlang.runtime.callable import CompiledFunction
-from tensorlang.runtime.results import allocate, check_outputs
+from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
+from tensorlang.runtime.dispatcher import FastCalls
+from tensorlang.runtime.plans import Plan, places_of
+from tensorlang.runtime.recycling import allocate
+from tensorlang.runtime.results import (
+    allocate_results,
+    check_outputs,
+    returned_value,
+    to_allocate,
+)
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import SizeBinder
 from tensorlang.runtime.timing import Timing, measure
+from tensorlang.vectorcall import callable_type
 
 _REMEMBERED = 16  # combinations of sizes whose memory is kept
 
@@ -65,11 +74,15 @@ class CompiledGraph:
 
     """
 
+    def __new__(cls, *_: Any, **__: Any) -> CompiledGraph:
+        """Return an instance with room for a C function, which repeated calls run."""
+        return object.__new__(callable_type(cls))
+
     def __init__(self, program: GraphProgram, functions: Sequence[CompiledFunction]) -> None:
         self.program = program
         self.functions = tuple(functions)
         self.__name__ = program.name
-        self.__doc__ = program.documentation or type(self).__doc__
+        self.__doc__ = program.documentation or CompiledGraph.__doc__
         signature = program.signature
         self._signature = Signature(signature)
         self._binder = SizeBinder(signature, (), bind_sizes)
@@ -85,11 +98,29 @@ class CompiledGraph:
             )
             for node, function in zip(program.nodes, functions, strict=True)
         )
+        self._fast = FastCalls(CompiledGraph.__call__)
         self._idle: dict[tuple[int, ...], list[_Frame]] = {}
 
-    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
-        arguments = self._signature.bind(args, keywords)
+        return self.call_for(self, self._fast, args, keywords, args, keywords)
+
+    def call_for(
+        self,
+        owner: object,
+        fast: FastCalls,
+        given: tuple[Any, ...],
+        given_by_name: Mapping[str, Any],
+        args: tuple[Any, ...],
+        keywords: Mapping[str, Any],
+    ) -> Any:
+        """Run on ``args`` and ``keywords``, which mean what ``owner`` was given.
+
+        When ``owner`` is given such arguments again, its calls take the fast way.
+        """
+        named = dict(keywords)
+        out = named.pop("out", None)
+        arguments = self._signature.bind(args, named)
         binding = self._binder.bind(tuple([array.shape for array in arguments.arrays]), {})
         results = self._results(arguments, binding.output_shapes, out)
         idle = self._idle.get(binding.sizes)
@@ -105,13 +136,19 @@ class CompiledGraph:
             self._run(frame, arguments.arrays, results)
         finally:
             idle.append(frame)
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
+        fast.offer(
+            owner,
+            given,
+            given_by_name,
+            lambda: self._fast_plan(given, given_by_name, arguments, results),
+        )
+        return returned_value(results, out, (*args, *named.values()))
 
     def _results(
         self, arguments: Arguments, shapes: tuple[tuple[int, ...], ...], out: Any
     ) -> tuple[Array, ...]:
         if out is None:
-            return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
+            return allocate_results(self._outputs, shapes)
         names = [parameter.name for parameter in self._signature.tensors]
         inputs = list(zip(names, arguments.arrays, strict=True))
         return check_outputs(self._outputs, out, shapes, inputs)
@@ -147,6 +184,44 @@ class CompiledGraph:
             Lifetime(_bytes(tensor, sizes), first, last)
             for tensor, first, last in self._temporaries
         ])  # fmt: skip
+
+    def _fast_plan(
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        arguments: Arguments,
+        results: tuple[Array, ...],
+    ) -> Plan | None:
+        """Return how calls like this one run without Python; the plan has memory of its own."""
+        places = places_of(arguments.arrays, args, keywords)
+        if places is None:
+            return None
+        given = [*args, *keywords.values()]
+        out = -1
+        if keywords.get("out") is not None:
+            out = len(args) + list(keywords).index("out")
+        targets = [out] if out >= 0 else range(len(given), len(given) + len(results))
+        binding = self._binder.bind(tuple([array.shape for array in arguments.arrays]), {})
+        frame = self._frame(dict(zip(self.program.sizes, binding.sizes, strict=True)))
+        slots = frame.slots
+        outside = (*places, *targets)
+        arrays = (*arguments.arrays, *results, *slots[len(outside) :])
+        steps: list[PreparedStep] = []
+        for step, dims in zip(self._steps, frame.dims, strict=True):
+            prepared = step.function.prepare_step(
+                Arguments(tuple([arrays[n] for n in step.inputs]), (), dims),
+                tuple([arrays[n] for n in step.outputs]),
+                [outside[n] if n < len(outside) else -1 for n in (*step.inputs, *step.outputs)],
+            )
+            if prepared is None:
+                return None
+            steps.append(prepared)
+        made = [] if out >= 0 else to_allocate(self._outputs, results)
+        return Plan(
+            given, keywords, out, made, [step.step for step in steps],
+            releases=is_worth_releasing(sum(step.seconds for step in steps)),
+            keep_alive=(frame, steps),
+        )  # fmt: skip
 
     # --- what is known of it -------------------------------------------------------------
 

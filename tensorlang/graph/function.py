@@ -28,7 +28,9 @@ from tensorlang.lang.dims import Dim
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import Parameter, read_parameters
 from tensorlang.lang.values import Index
+from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.source import SourceLocation
+from tensorlang.vectorcall import callable_type
 
 if TYPE_CHECKING:
     from tensorlang.driver.options import CompileOptions
@@ -40,6 +42,10 @@ class GraphFunction:
 
     Called with tensors of another graph, it adds its nodes there.
     """
+
+    def __new__(cls, *_: Any, **__: Any) -> GraphFunction:
+        """Return an instance with room for a C function, which repeated calls run."""
+        return object.__new__(callable_type(cls))
 
     def __init__(
         self,
@@ -56,14 +62,16 @@ class GraphFunction:
         self._options = dict(options or {})
         self._lock = threading.RLock()
         self._graphs: dict[Any, Graph] = {}
+        self._fast = FastCalls(GraphFunction.__call__)
         self._compiled: dict[Any, CompiledGraph] = {}
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays, or add the nodes to the graph whose tensors are given."""
         if any(isinstance(value, GraphTensor) for value in (*args, *keywords.values())):
             return self.function(*args, **keywords)
-        out = keywords.pop("out", None)
-        arguments = arguments_by_name(self.name, self.parameters, args, keywords)
+        named = dict(keywords)
+        out = named.pop("out", None)
+        arguments = arguments_by_name(self.name, self.parameters, args, named)
         key = self._key(arguments)
         compiled = self._compiled.get(key)
         if compiled is None:
@@ -72,7 +80,8 @@ class GraphFunction:
                 if compiled is None:
                     compiled = tl.compile(self._graph(key, arguments), **self._options)
                     self._compiled[key] = compiled
-        return compiled(*self._arrays(arguments), out=out)
+        arrays = tuple(self._arrays(arguments))
+        return compiled.call_for(self, self._fast, args, keywords, arrays, {"out": out})
 
     def graph(self, *args: Any, **keywords: Any) -> Graph:
         """Return the graph for certain attributes, ranks and dtypes.

@@ -35,6 +35,8 @@ def _is_same_stage(left: Stage, right: Stage, tensors: dict[Tensor, Tensor]) -> 
     """Compare stages, after renaming the right one's axes and what ``tensors`` renames."""
     counts = (
         len(left.tensors) == len(right.tensors)
+        and len(left.values) == len(right.values)
+        and left.routine == right.routine
         and len(left.axes) == len(right.axes)
         and len(left.reduction_axes) == len(right.reduction_axes)
         and len(left.predicate) == len(right.predicate)

@@ -38,6 +38,7 @@ from tensorlang.interpreter.placement import (
     place,
     thunk_scope,
 )
+from tensorlang.ir.affine import Affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import (
     Bitcast,
@@ -51,6 +52,7 @@ from tensorlang.ir.expr import (
     ScalarRef,
     Select,
     index_values,
+    values_in_index,
 )
 from tensorlang.ir.lowered import BoundsCheck, FlatLoad
 from tensorlang.ir.printer import format_expr
@@ -106,6 +108,16 @@ def write_values(
         _write_thunk(values, thunk)
     _write_scope(values, STATEMENT)
     return tuple([values.text(root) for root in roots])
+
+
+def write_forms(context: Context, origin: Origin, forms: tuple[Affine, ...]) -> tuple[str, ...]:
+    """Write what index expressions take from data and return their sources."""
+    roots = tuple([value for form in forms for value in values_in_index(form)])
+    if not roots:
+        return tuple([form_text(form, context.names) for form in forms])
+    texts = write_values(context, origin, roots)
+    known = {id(root): text for root, text in zip(roots, texts, strict=True)}
+    return tuple([form_text(form, context.names, lambda expr: known[id(expr)]) for form in forms])
 
 
 def _write_thunk(values: _Values, thunk: Expr) -> None:

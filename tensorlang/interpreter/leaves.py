@@ -15,11 +15,12 @@ from tensorlang.interpreter.accesses import Element, Origin, claim, commit, loca
 from tensorlang.interpreter.arithmetic import widen
 from tensorlang.interpreter.context import Context, Place, Storage
 from tensorlang.interpreter.conversions import rounding_to, scalar_cast
-from tensorlang.interpreter.expressions import write_values
+from tensorlang.interpreter.expressions import write_forms, write_values
 from tensorlang.interpreter.failures import InterpreterError
 from tensorlang.interpreter.forms import condition_text, form_text
+from tensorlang.interpreter.routines import write_routine
 from tensorlang.ir.definition import Combiner
-from tensorlang.ir.expr import Expr
+from tensorlang.ir.expr import Const, Expr
 from tensorlang.ir.lowered import Store
 from tensorlang.ir.program import Compute
 
@@ -35,7 +36,11 @@ def write_compute(context: Context, compute: Compute) -> list[Storage]:
         elements = [
             locate(context, target, origin.values[:rank], origin, "writes") for target in targets
         ]
-        if combiner is None:
+        roots: tuple[Expr, ...]
+        if stage.routine is not None:
+            roots = (Const(0, stage.tensor.dtype),)  # only its dtype matters
+            texts = (write_routine(context, compute, origin, elements[0]),)
+        elif combiner is None:
             roots = stage.values
             moves = stage.copies is not None
             texts = write_values(context, origin, roots, redirect=compute.redirect, moves=moves)
@@ -100,9 +105,10 @@ def write_store(context: Context, store: Store) -> list[Storage]:
     origin = Origin(left, variables, values)
     targets = [_target(context, buffer, left) for buffer, _ in store.targets]
     texts = write_values(context, origin, store.values, moves=True)
+    places = write_forms(context, origin, tuple([offset for _, offset in store.targets]))
     elements = [
-        locate(context, target, (form_text(offset, context.names),), origin, "writes")
-        for target, (_, offset) in zip(targets, store.targets, strict=True)
+        locate(context, target, (place,), origin, "writes")
+        for target, place in zip(targets, places, strict=True)
     ]
     _store(context, elements, store.values, texts)
     return targets

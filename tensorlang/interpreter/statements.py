@@ -15,11 +15,12 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
 
 from tensorlang.dtypes import DType
-from tensorlang.interpreter.accesses import flush
+from tensorlang.interpreter.accesses import Origin, flush
 from tensorlang.interpreter.arithmetic import round_to_storage
 from tensorlang.interpreter.context import Context, Frame, Place, Storage
 from tensorlang.interpreter.conversions import value_scalar
-from tensorlang.interpreter.forms import condition_text, form_text
+from tensorlang.interpreter.expressions import write_forms
+from tensorlang.interpreter.forms import form_text
 from tensorlang.interpreter.leaves import write_compute, write_store
 from tensorlang.interpreter.storage import layout_tables
 from tensorlang.interpreter.threads import (
@@ -246,7 +247,10 @@ def _write_leaf(context: Context, write: Callable[[], list[Storage]]) -> None:
 
 
 def _write_if(context: Context, stmt: If) -> None:
-    condition = condition_text(stmt.condition, context.names)
+    variables = tuple([variable.name for variable in context.visible])
+    values = tuple([context.name(variable) for variable in context.visible])
+    forms = write_forms(context, Origin("a condition", variables, values), stmt.condition)
+    condition = " and ".join(f"{form} >= 0" for form in forms) or "True"
     lanes = _lane_variables(context)
     branches = ((condition, stmt.then), (f"not ({condition})", stmt.otherwise))
     for text, branch in branches:

@@ -55,7 +55,7 @@ def _layout_table(
                 f"outside its physical shape {shape}"
             )
         owner = owners.setdefault(physical, position)
-        if owner != position:
+        if owner != position and not layout.folded:
             raise InterpreterError(
                 f"the layout of {name} puts the positions {owner} and {position} "
                 f"in one place, {physical}"

@@ -9,13 +9,15 @@ Output::
     Stage(tensors=(C,), axes=(i < M, j < N), reduction_axes=(k < K,),
           values=(A[i, k] * B[k, j],), combiner=sum)
 
-A stage gives each element of its tensors exactly one value. Three forms exist, and no more:
+A stage gives each element of its tensors exactly one value. Four forms exist, and no more:
 
 - *map*: no combiner; ``values`` is what is stored.
 - *reduction*: the values of all points of the reduction axes that satisfy ``predicate`` are
   combined, beginning with the combiner's identity.
 - *recurrence*: a map whose values read the stage's own tensors at other indices, lazily
   (``where(j > 0, f(out[i, j - 1], x), ...)``): that is what a scan is.
+- *routine*: an algorithm over whole tensors, ``Order`` or ``Scatter``. ``values`` are the loads of
+  its operands, at any position along what it reads as a whole (see ``routines``).
 
 A tuple-valued stage (argmax, Welford, an online softmax) has several tensors and as many values.
 """
@@ -23,7 +25,7 @@ A tuple-valued stage (argmax, Welford, an online softmax) has several tensors an
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from tensorlang.dtypes import DType
 from tensorlang.ir.affine import Affine, Var
@@ -75,9 +77,31 @@ class Combiner:
     ordered: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Order:
+    """The positions (i64) that sort the operand along ``axis``: stable, NaN above all numbers."""
+
+    axis: int
+    descending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Scatter:
+    """The first operand, updated: operands are the base, an index for each axis, the values.
+
+    Updates happen in row-major order of the values; ``combine`` is a binary function of
+    ``functions``, or None where the last update wins.
+    """
+
+    combine: str | None = None
+
+
+Routine: TypeAlias = Order | Scatter
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """One step of a definition; compared by identity. See the module for the three forms.
+    """One step of a definition; compared by identity. See the module for the four forms.
 
     ``predicate`` restricts a reduction to the points at which all its forms are >= 0.
     ``copies`` names the tensor of which this stage is a plain copy (cache_read, cache_write).
@@ -91,6 +115,7 @@ class Stage:
     predicate: tuple[Affine, ...] = ()
     copies: Tensor | None = None
     location: SourceLocation = field(default=UNKNOWN)
+    routine: Routine | None = None
 
     @property
     def tensor(self) -> Tensor:
@@ -121,6 +146,11 @@ class Stage:
     def is_recurrence(self) -> bool:
         """Whether the stage reads its own tensors."""
         return any(load.tensor in self.tensors for load in loads_of(*self.values))
+
+    @property
+    def is_map(self) -> bool:
+        """Whether each element is computed by the expression in ``values`` from other tensors."""
+        return not (self.is_reduction or self.is_recurrence or self.routine is not None)
 
     def __repr__(self) -> str:
         return f"Stage({self.name})"

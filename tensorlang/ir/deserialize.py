@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from tensorlang.dtypes import BY_NAME, DType
+from tensorlang.dtypes import BY_NAME, DType, i64
 from tensorlang.ir.affine import (
     Affine,
     Var,
@@ -22,7 +22,10 @@ from tensorlang.ir.definition import (
     Combiner,
     Condition,
     Definition,
+    Order,
+    Routine,
     Scalar,
+    Scatter,
     Stage,
     Tensor,
 )
@@ -39,7 +42,7 @@ from tensorlang.ir.expr import (
     Select,
     index_from_value,
 )
-from tensorlang.ir.functions import FUNCTIONS
+from tensorlang.ir.functions import ANYWHERE, FUNCTIONS
 from tensorlang.source import SourceLocation
 
 Json = Any
@@ -113,6 +116,7 @@ class _Reader:
             tuple(self.index(form) for form in data["predicate"]),
             None,
             _read_location(data["location"]),
+            _routine(data.get("routine")),
         )
 
     def axis(self, data: Json) -> Axis:
@@ -189,6 +193,8 @@ class _Reader:
                 return Load(tensor, indices)
             case "call":
                 args = tuple(self.expr(arg) for arg in rest[1])
+                if rest[0] == ANYWHERE and not args:
+                    return Call(ANYWHERE, (), i64)
                 if rest[0] not in FUNCTIONS or FUNCTIONS[rest[0]].arity != len(args):
                     raise ValueError(f"there is no function {rest[0]!r} of {len(args)}")
                 return Call(rest[0], args, _dtype(rest[2]))
@@ -215,6 +221,17 @@ def _integer(value: Json) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise ValueError(f"{value!r} is no integer")
     return value
+
+
+def _routine(data: Json) -> Routine | None:
+    if data is None:
+        return None
+    kind, *rest = data
+    if kind == "order":
+        return Order(_natural(rest[0]), bool(rest[1]))
+    if kind == "scatter":
+        return Scatter(None if rest[0] is None else _text(rest[0]))
+    raise ValueError(f"there is no routine {kind!r}")
 
 
 def _natural(value: Json) -> int:

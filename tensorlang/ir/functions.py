@@ -86,6 +86,9 @@ _ROWS = (
     Function("popcount", 1, "integer", summary="how many bits are set"),
 )
 
+ANYWHERE = "anywhere"
+"""The name of the call that stands for every position at once, in the loads of a routine."""
+
 FUNCTIONS: dict[str, Function] = {function.name: function for function in _ROWS}
 
 PRECEDENCE: dict[str, int] = {

@@ -33,6 +33,7 @@ from tensorlang.ir.expr import (
     Select,
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
+from tensorlang.ir.interval import bounds
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import (
     Alloc,
@@ -47,6 +48,7 @@ from tensorlang.ir.program import (
     Stmt,
 )
 from tensorlang.ir.rename import distinct_names
+from tensorlang.ir.routines import format_routine
 from tensorlang.ir.walk import replace_placeholders, substitute_in_expr
 
 Mark = Callable[[Stmt], str]
@@ -161,7 +163,10 @@ def format_compute(compute: Compute, mark_guard: bool = True) -> str:
         text = f"{left} = {right}"
     else:
         values = [_redirected(substitute_in_expr(v, mapping), compute) for v in stage.values]
-        text = _format_update(left, values, stage.combiner)
+        if stage.routine is None:
+            text = _format_update(left, values, stage.combiner)
+        else:
+            text = f"{left} = {format_routine(stage, tuple(values))}"
     if compute.guard and mark_guard:
         text += f"  # if {' and '.join(map(format_condition, compute.guard))}"
     return text
@@ -220,6 +225,7 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             if stmt.layout is not None:
                 names = ", ".join(map(str, stmt.layout.variables))
                 layout = f" laid out ({names}) -> ({', '.join(map(str, stmt.layout.indices))})"
+                layout += _padding(stmt) + (", folded" if stmt.layout.folded else "")
             yield line(f"{stmt.tensor} = {box}{origin}{layout}")
             yield from format_stmt(stmt.body, depth, mark)
         case Compute():
@@ -246,6 +252,17 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
             zeroed = "  # zeroed" if stmt.zeroed else ""
             yield line(f"{buffer} = {buffer.scope} {buffer.dtype.name}[{buffer.size}]{zeroed}")
             yield from format_stmt(stmt.body, depth, mark)
+
+
+def _padding(stmt: Alloc) -> str:
+    """Return the shape in memory where it is more than the positions of the box need."""
+    layout = stmt.layout
+    assert layout is not None
+    extents = dict(zip(layout.variables, stmt.shape, strict=True))
+    needed = [bounds(index, extents) for index in layout.indices]
+    if all(n is None or n[1] + 1 == size for n, size in zip(needed, layout.shape, strict=True)):
+        return ""
+    return f" of [{', '.join(map(str, layout.shape))}]"
 
 
 def _range(origin: Affine, extent: Affine) -> str:
@@ -304,13 +321,16 @@ def format_stage(stage: Stage) -> str:
     """Return ``C[i < M, j < N] = sum(A[i, k] * B[k, j] for k < K)``."""
     axes = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.axes) or "()"
     left = ", ".join(f"{tensor.name}[{axes}]" for tensor in stage.tensors)
+    if stage.routine is not None:
+        return f"{left} = {format_routine(stage, stage.values)}"
     right = ", ".join(map(format_expr, stage.values))
     if stage.combiner is None:
         return f"{left} = {right}"
     over = ", ".join(f"{axis.variable} < {axis.extent}" for axis in stage.reduction_axes)
     predicate = " and ".join(map(format_condition, stage.predicate))
     where = f" if {predicate}" if predicate else ""
-    return f"{left} = {stage.combiner.name}({right} for {over}{where})"
+    ordered = ", ordered" if stage.combiner.ordered else ""
+    return f"{left} = {stage.combiner.name}({right} for {over}{where}{ordered})"
 
 
 def format_combiner(combiner: Combiner) -> str:

@@ -104,12 +104,14 @@ class Layout:
     """How an owned buffer lies in memory: logical position -> physical position.
 
     ``variables`` stand for the position inside the box of the ``Alloc``; ``indices`` and ``shape``
-    say where it lies: ``lambda k, n: (n // 16, k, n % 16)`` packs panels.
+    say where it lies: ``lambda k, n: (n // 16, k, n % 16)`` packs panels. In a ``folded`` one,
+    elements ``size`` apart along an axis follow one another in one place: ``(i % 3, j)``.
     """
 
     variables: tuple[Var, ...]
     indices: tuple[Affine, ...]
     shape: tuple[Affine, ...]
+    folded: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

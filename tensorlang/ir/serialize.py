@@ -27,7 +27,10 @@ from tensorlang.ir.definition import (
     Axis,
     Combiner,
     Definition,
+    Order,
+    Routine,
     Scalar,
+    Scatter,
     Stage,
     Tensor,
 )
@@ -107,6 +110,7 @@ class _Writer:
             "combiner": None if stage.combiner is None else self.combiner(stage.combiner),
             "predicate": [self.index(form) for form in stage.predicate],
             "location": _location(stage.location),
+            "routine": _routine(stage.routine),
         }
 
     def axis(self, axis: Axis) -> Json:
@@ -178,6 +182,16 @@ class _Writer:
                 return ["select", *parts, expr.dtype.name]
             case _:
                 raise ValueError("a lowered expression is no part of a definition")
+
+
+def _routine(routine: Routine | None) -> Json:
+    match routine:
+        case None:
+            return None
+        case Order():
+            return ["order", routine.axis, routine.descending]
+        case Scatter():
+            return ["scatter", routine.combine]
 
 
 def _number(value: float) -> Json:

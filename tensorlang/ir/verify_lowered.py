@@ -11,7 +11,7 @@ from tensorlang.ir.expr import Expr, Load, Placeholder, ScalarRef, iterate
 from tensorlang.ir.lowered import Allocate, FlatLoad, Store
 from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Prefetch, Seq, Stmt
 from tensorlang.ir.verify_expr import agree, expr_faults, unknown_variables
-from tensorlang.ir.verify_rules import COMMON, Rule, Scope
+from tensorlang.ir.verify_rules import COMMON, Rule, Scope, extents_depend_on_no_data
 from tensorlang.ir.walk import iterate as iterate_stmts
 
 
@@ -82,6 +82,7 @@ def local_buffers_have_constant_sizes(stmt: Stmt, scope: Scope) -> Iterator[str]
 
 LOWERED: tuple[Rule, ...] = (
     *COMMON,
+    extents_depend_on_no_data,
     scheduled_statements_are_absent,
     vectorized_loops_hold_stores_and_masks,
     stores_have_storage,

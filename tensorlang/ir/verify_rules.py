@@ -124,8 +124,15 @@ def variables_have_values_where_they_are_used(stmt: Stmt, scope: Scope) -> Itera
 
 
 def control_depends_on_no_data(stmt: Stmt, scope: Scope) -> Iterator[str]:
-    """Check that only the index of an element that is read is taken from data."""
+    """Check that in scheduled programs only the index of what is read is taken from data."""
     for form in forms_of(stmt):
+        if has_data(form):
+            yield f"{form} depends on data"
+
+
+def extents_depend_on_no_data(stmt: Stmt, scope: Scope) -> Iterator[str]:
+    """Check that lowered programs count iterations and allocate without looking at data."""
+    for form in () if isinstance(stmt, If | Store) else forms_of(stmt):
         if has_data(form):
             yield f"{form} depends on data"
 
@@ -177,7 +184,6 @@ def prefetches_name_storage(stmt: Stmt, scope: Scope) -> Iterator[str]:
 
 COMMON: tuple[Rule, ...] = (
     variables_have_values_where_they_are_used,
-    control_depends_on_no_data,
     vectorized_loops_have_constant_extents,
     storage_is_allocated_once,
     barriers_are_reached_by_all_threads,

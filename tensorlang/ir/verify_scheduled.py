@@ -12,8 +12,15 @@ from tensorlang.ir.definition import Combiner, Stage
 from tensorlang.ir.expr import Placeholder, ScalarRef, iterate, loads_of
 from tensorlang.ir.lowered import Allocate, FlatLoad, PrefetchLine, Store
 from tensorlang.ir.program import Alloc, Compute, For, Fused, If, Stmt
+from tensorlang.ir.routines import routine_faults
 from tensorlang.ir.verify_expr import agree, expr_faults, unknown_variables
-from tensorlang.ir.verify_rules import COMMON, Rule, Scope, in_order
+from tensorlang.ir.verify_rules import (
+    COMMON,
+    Rule,
+    Scope,
+    control_depends_on_no_data,
+    in_order,
+)
 
 
 def lowered_statements_are_absent(stmt: Stmt, scope: Scope) -> Iterator[str]:
@@ -122,6 +129,9 @@ def stage_faults(stage: Stage, scope: Scope) -> Iterator[str]:
 
 
 def _value_faults(stage: Stage) -> Iterator[str]:
+    if stage.routine is not None:
+        yield from routine_faults(stage)
+        return
     if len(stage.values) != len(stage.tensors):
         yield f"{len(stage.tensors)} tensors and {len(stage.values)} values"
     for tensor, value in zip(stage.tensors, stage.values, strict=False):
@@ -148,6 +158,7 @@ def _combiner_faults(combiner: Combiner, width: int) -> Iterator[str]:
 
 SCHEDULED: tuple[Rule, ...] = (
     *COMMON,
+    control_depends_on_no_data,
     lowered_statements_are_absent,
     storage_ranks_agree,
     bindings_cover_the_axes,

@@ -15,6 +15,7 @@ from tensorlang.dtypes import BY_NAME, DType, TensorAnnotation, from_numpy, inte
 from tensorlang.ir.affine import Affine
 from tensorlang.ir.definition import Definition
 from tensorlang.lang.expression import Expression
+from tensorlang.lang.foreign import as_numpy_view, is_foreign_array
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.parameters import MISSING, Parameter, as_dtype
 from tensorlang.lang.values import INTEGERS, NUMPY_SCALARS
@@ -44,8 +45,8 @@ def describe_array(value: Any) -> tuple[int, DType] | None:
         if named is not None:
             return len(shape), named
         raise TypeError(f"arrays of dtype {dtype} are not supported")
-    if hasattr(value, "__dlpack__"):
-        array = cast("np.ndarray[Any, Any]", np.from_dlpack(value))
+    if is_foreign_array(value):
+        array = as_numpy_view(value)
         return array.ndim, _dtype_of(array.dtype)
     return None
 
@@ -67,7 +68,10 @@ def _dtype_of(dtype: np.dtype[Any]) -> DType:
         )
     ours = from_numpy(dtype)
     if ours is None:
-        raise TypeError(f"arrays of dtype {dtype} are not supported")
+        raise TypeError(
+            f"arrays of dtype {dtype} are not supported; convert it, for example with "
+            ".astype(np.float32)"
+        )
     return ours
 
 
@@ -179,6 +183,4 @@ def as_numpy(value: Any) -> np.ndarray[Any, Any]:
     """Return an array of any kind as NumPy's, without a copy where that is possible."""
     if isinstance(value, np.ndarray | np.generic | int | float):
         return np.asarray(value)
-    if hasattr(value, "__dlpack__"):
-        return np.from_dlpack(value)
-    return np.asarray(value)
+    return as_numpy_view(value)

@@ -40,6 +40,7 @@ from tensorlang.lang.pickling import find_by_name, restore
 from tensorlang.lang.trace import active
 from tensorlang.lang.tracing import trace_function
 from tensorlang.source import SourceLocation
+from tensorlang.vectorcall import callable_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +104,10 @@ class Operator:
         self._lock = threading.RLock()
         self._definitions: dict[Any, Definition] = {}
         self._fixed: dict[Any, Definition] = {}
+
+    def __new__(cls, *_: Any, **__: Any) -> Operator:
+        """Return an instance with room for a C function, which repeated calls run."""
+        return object.__new__(callable_type(cls))
 
     # --- calling -------------------------------------------------------------------------
 
@@ -324,7 +329,7 @@ class Operator:
             return self.function.__qualname__
         if not self.is_generic and all(p.default is not MISSING for p in self._attributes()):
             self.definition()
-        return restore, (type(self), self.name, self.parameters, self.location, self._definitions)
+        return restore, (Operator, self.name, self.parameters, self.location, self._definitions)
 
     def _attributes(self) -> list[Parameter]:
         return [parameter for parameter in self.parameters if parameter.kind == "attribute"]

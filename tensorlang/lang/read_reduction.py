@@ -102,7 +102,9 @@ def check_dtype(dtype: object, reader: str) -> DType | None:
     raise definition_error(f"dtype= of {reader} must be a dtype such as tl.f32, not {dtype!r}")
 
 
-def builtin_reduction(kind: str, function: str, generator: object, dtype: object) -> ReductionValue:
+def builtin_reduction(
+    kind: str, function: str, generator: object, dtype: object, ordered: bool = False
+) -> ReductionValue:
     """Read a reduction whose combiner is a binary function of the table."""
     reader = f"tl.{kind}"
     wanted = check_dtype(dtype, reader)
@@ -116,7 +118,8 @@ def builtin_reduction(kind: str, function: str, generator: object, dtype: object
     state = state_dtype(value.dtype)
     left, right = Placeholder("a", state), Placeholder("b", state)
     result = Call(function, (left, right), state)
-    combiner = Combiner(kind, (left,), (right,), (result,), (_identity(kind, state),))
+    start = (_identity(kind, state),)
+    combiner = Combiner(kind, (left,), (right,), (result,), start, ordered)
     reduction = Reduction(
         kind, axes_of(scope), predicate, (value.expr,), (state,), combiner, ((0, value.dtype),),
         enclosing, user_location(),

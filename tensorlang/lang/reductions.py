@@ -20,7 +20,7 @@ from tensorlang.lang.read_reduction import (
 Comprehension = Generator[Any, None, None]
 
 
-def sum(generator: Comprehension, *, dtype: Any = None) -> Any:
+def sum(generator: Comprehension, *, dtype: Any = None, ordered: bool = False) -> Any:
     """Return the sum over the axes of a comprehension; 0 if there are none.
 
     Parameters
@@ -30,6 +30,9 @@ def sum(generator: Comprehension, *, dtype: Any = None) -> Any:
     dtype
         The dtype of accumulator and result. Default: that of the body (i64 for bools); f16 and
         bf16 accumulate in f32 and are rounded once.
+    ordered
+        Add from left to right, in the order of the loops, beginning with 0: no schedule may
+        reorder the loops, and the result is that of the same loop in plain Python.
 
     Raises
     ------
@@ -48,12 +51,12 @@ def sum(generator: Comprehension, *, dtype: Any = None) -> Any:
     array([3., 3.], dtype=float32)
 
     """
-    return builtin_reduction("sum", "add", generator, dtype)
+    return builtin_reduction("sum", "add", generator, dtype, ordered)
 
 
-def prod(generator: Comprehension, *, dtype: Any = None) -> Any:
+def prod(generator: Comprehension, *, dtype: Any = None, ordered: bool = False) -> Any:
     """Return the product over the axes of a comprehension; 1 if there are none (see ``sum``)."""
-    return builtin_reduction("prod", "mul", generator, dtype)
+    return builtin_reduction("prod", "mul", generator, dtype, ordered)
 
 
 def max(generator: Comprehension, *, dtype: Any = None) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 
 from tensorlang.dtypes import DType, to_numpy
 from tensorlang.interpreter import arithmetic
+from tensorlang.interpreter.routines import evaluate_routine
 from tensorlang.ir.affine import Var, affine, evaluate
 from tensorlang.ir.definition import Combiner, Definition, Scalar, Stage, Tensor
 from tensorlang.ir.expr import Placeholder, loads_of
@@ -54,6 +55,9 @@ def _evaluate_stage(
     scalars: Mapping[Scalar, Array],
     sizes: Mapping[Var, int],
 ) -> None:
+    if stage.routine is not None:
+        arrays[stage.tensor] = evaluate_routine(stage, arrays)
+        return
     for tensor in stage.tensors:
         shape = [evaluate(extent, sizes) for extent in tensor.shape]
         arrays[tensor] = np.zeros(shape, to_numpy(tensor.dtype))
@@ -171,7 +175,7 @@ def _reduced(
 ) -> list[Array]:
     """Return ``state`` combined with all elements along their last axis."""
     ufunc = _UFUNCS.get(combiner.name)
-    if ufunc is not None:
+    if ufunc is not None and not combiner.ordered:
         (element,), (before,) = elements, state
         return [ufunc(before, ufunc.reduce(element, axis=-1, dtype=element.dtype))]
     if combiner.ordered:

@@ -25,6 +25,7 @@ from tensorlang.lang.expression import Expression
 from tensorlang.lang.mistakes import definition_error, python_iteration
 from tensorlang.lang.values import Index
 from tensorlang.source import SourceLocation, location_of
+from tensorlang.vectorcall import close_gate, open_gate
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,11 +256,13 @@ def push(trace: Trace) -> None:
     stack: list[Trace] = getattr(_state, "stack", [])
     _state.stack = stack
     stack.append(trace)
+    close_gate()  # operators are inlined now, even those that know their arguments
 
 
 def pop() -> None:
     """Undo the last ``push``."""
     _state.stack.pop()
+    open_gate()
 
 
 def python_loop(extent: Affine, frame: FrameType | None) -> Exception:

@@ -35,7 +35,7 @@ from tensorlang.ir.affine import (
     minimum,
     substitute,
 )
-from tensorlang.ir.definition import Stage, Tensor
+from tensorlang.ir.definition import Order, Scatter, Stage, Tensor
 from tensorlang.ir.expr import (
     Bitcast,
     Call,
@@ -60,10 +60,13 @@ from tensorlang.ir.lowered import (
     Store,
 )
 from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Prefetch, Program, Seq, Stmt
+from tensorlang.ir.routines import operands_of, unit_of
 from tensorlang.ir.walk import map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
 from tensorlang.lower.data import depends_on_data
+from tensorlang.lower.order import lower_order
 from tensorlang.lower.prefetch_lines import prefetch_lines
+from tensorlang.lower.scatter import lower_scatter
 from tensorlang.lower.storage import has_padding
 
 
@@ -116,6 +119,8 @@ class _Flattener:
             case Prefetch():
                 self.used.add(stmt.tensor)
                 return prefetch_lines(stmt, self.homes[stmt.tensor])
+            case For() if (unit := unit_of(stmt)) is not None:
+                return self.routine(unit)
             case For() | Seq() | If() | Barrier():
                 return map_children(stmt, self.stmt)
             case _:
@@ -157,6 +162,27 @@ class _Flattener:
         places = [(home.buffer, home.offset(indices)) for home in targets]
         return Store(tuple(places), tuple(values))
 
+    def routine(self, compute: Compute) -> Stmt:
+        """Return the loops that compute all elements of a sort's row, or of a scatter."""
+        stage = compute.stage
+        homes = [self.home(compute, tensor) for tensor in operands_of(stage)]
+        target = self.home(compute, stage.tensor)
+        if isinstance(stage.routine, Order):
+            lowered = lower_order(compute, stage.routine, homes[0], target)
+        else:
+            assert isinstance(stage.routine, Scatter)
+            location = str(stage.location)
+            sites = tuple(
+                [
+                    self.site(CheckSite(stage.name, axis, location))
+                    for axis in range(len(stage.axes))
+                ]
+                if self.check_bounds
+                else ()
+            )
+            lowered = lower_scatter(compute, stage.routine, tuple(homes), target, sites)
+        return If(compute.guard, lowered) if compute.guard else lowered
+
     def home(self, compute: Compute, tensor: Tensor) -> Home:
         tensor = compute.redirect(tensor)
         self.used.add(tensor)
@@ -171,6 +197,8 @@ class _Flattener:
     def result_of(self, compute: Compute) -> tuple[Expr, ...]:
         """Return what an instance stores, over the stage's variables."""
         stage = compute.stage
+        if stage.routine is not None:
+            raise CompileError(f"the loops of {stage.name} are not those of one sort or scatter")
         if stage.combiner is None:
             return stage.values
         if compute.part == "init":

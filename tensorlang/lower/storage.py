@@ -59,9 +59,16 @@ def has_room(alloc: Alloc, axis: int, index: Affine, known: Known) -> bool:
 
 
 def has_padding(alloc: Alloc) -> bool:
-    """Tell whether the layout of ``alloc`` may have places that no position of its box has."""
+    """Tell whether the layout of ``alloc`` may have places that no position of its box has.
+
+    Those between rows that are set apart, as ``pad_storage`` does, are reached by nobody.
+    """
     layout = alloc.layout
-    return layout is not None and _product(layout.shape) != _product(alloc.shape)
+    if layout is None or layout.folded:
+        return False
+    if all(affine(variable) in layout.indices for variable in layout.variables):
+        return False
+    return _product(layout.shape) != _product(alloc.shape)
 
 
 def _product(shape: tuple[Affine, ...]) -> Affine:

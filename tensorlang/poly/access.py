@@ -22,6 +22,7 @@ from tensorlang.ir.affine import (
     Product,
     SymbolicDiv,
     ValueAtom,
+    affine,
     atom_variables,
     substitute,
 )
@@ -45,6 +46,25 @@ class Access:
     branches: tuple[Branch, ...] = ((),)
     load: Load | None = None
     position: int = 0
+
+    @property
+    def places(self) -> tuple[Affine | None, ...]:
+        """The indices; in folded storage, what remains of them along the folded axes."""
+        alloc = self.storage.alloc
+        if alloc is None or alloc.layout is None or not alloc.layout.folded:
+            return self.indices
+        return tuple(
+            index
+            if index is None or place == affine(variable)
+            else substitute(place, {variable: index - origin})
+            for index, origin, variable, place in zip(
+                self.indices,
+                alloc.origin,
+                alloc.layout.variables,
+                alloc.layout.indices,
+                strict=True,
+            )
+        )
 
     @property
     def is_conditional(self) -> bool:
@@ -124,9 +144,13 @@ def is_affine(index: Affine, nest: Nest) -> bool:
 
 @dataclass(eq=False)
 class Accesses:
-    """Every access of a program, made once and shared by the claims."""
+    """Every access of a program, made once and shared by the claims.
+
+    Cells are named by logical indices; with ``in_memory``, those of folded storage by their place.
+    """
 
     nest: Nest
+    in_memory: bool = False
     writes: list[Access] = field(default_factory=list[Access])
     own: list[Access] = field(default_factory=list[Access])
     reads: list[Access] = field(default_factory=list[Access])
@@ -180,8 +204,12 @@ class Accesses:
     def cell_text(self, access: Access, names: str = "q") -> str:
         """Return ``B2[l0, 6*l1 + l2]``: the loops around the storage, then the logical index."""
         parts = [access.instance.names[variable] for variable in access.storage.prefix]
-        for dimension, index in enumerate(access.indices):
+        for dimension, index in enumerate(access.places if self.in_memory else access.indices):
             if index is None:
+                if self.in_memory and access.storage.is_folded:
+                    raise NotProvedError(
+                        f"{access.tensor.name} is folded, and read at an index taken from data"
+                    )
                 parts.append(f"{names}{dimension}")
             else:
                 parts.append(self.nest.form(access.instance, index))

@@ -80,7 +80,7 @@ def _apart(scope: _Scope, one: Access, other: Access) -> bool:
     return all(
         any(
             _separates(scope, variable, one, other, left, right)
-            for left, right in zip(one.indices, other.indices, strict=True)
+            for left, right in zip(one.places, other.places, strict=True)
         )
         for variable in scope.loop.variables
     )
@@ -141,7 +141,7 @@ def _ask(accesses: Accesses, scope: _Scope, one: Access, other: Access) -> Count
         branch = branch_condition(accesses, access, names)
         if branch is not None:
             parts.append(branch)
-    for left, right in zip(one.indices, other.indices, strict=True):
+    for left, right in zip(one.places, other.places, strict=True):
         if left is not None and right is not None:
             same = form_text(left, first, nest.parameters)
             parts.append(f"{same} = {form_text(right, second, nest.parameters)}")

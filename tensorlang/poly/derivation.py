@@ -58,7 +58,7 @@ def _fault(program: Program, record: Derivation, accepted: set[Stage]) -> str | 
 
 def _inlined_fault(record: Inlined) -> str | None:
     old, new, inlined = record.original, record.replacement, record.inlined
-    if inlined.is_reduction or inlined.is_recurrence:
+    if not inlined.is_map or old.routine is not None or new.routine is not None:
         return f"{inlined} is not a plain map of its inputs and cannot be inlined"
     if len(new.tensors) != len(old.tensors) or any(
         a is not b for a, b in zip(new.tensors, old.tensors, strict=True)

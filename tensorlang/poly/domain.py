@@ -96,6 +96,11 @@ class Storage:
         """The name of its cells in isl text."""
         return f"B{self.number}"
 
+    @property
+    def is_folded(self) -> bool:
+        """Whether several elements follow one another in one place."""
+        return self.alloc is not None and self.alloc.layout is not None and self.alloc.layout.folded
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Instance:

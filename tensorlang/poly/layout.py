@@ -55,7 +55,7 @@ def _find_fault(
         )
     places = ", ".join([*outer, *(form_text(i, names, parameters) for i in layout.indices)])
     places_of = parameters.map(f"[{position}] -> [{places}]").intersect_domain(box)
-    if places_of.is_injective():
+    if layout.folded or places_of.is_injective():  # what folding needs is a claim of its own
         return None
     pairs = places_of.apply_range(places_of.reverse()).subtract(box.identity())
     found = sample(nest, pairs.wrap())

@@ -24,6 +24,7 @@ from tensorlang.poly import (
     conflict,
     derivation,
     flow,
+    folding,
     incarnation,
     layout,
     reduction,
@@ -98,6 +99,7 @@ _STATEMENTS = {
     layout.CLAIM: "layouts put different elements in different places of their memory",
     bounds.CLAIM: "every access stays in its storage",
     flow.CLAIM: "every read sees a value that was written, in the right element",
+    folding.CLAIM: "an element of folded storage is read before another takes its place",
     incarnation.CLAIM: "every point of a reduction is combined once, before it is read",
     conflict.CLAIM: "iterations that run at once do not touch each other's elements",
     threads.CLAIM: "threads of a block meet in an element only across a barrier",
@@ -171,9 +173,15 @@ def _prove(program: Program) -> list[Claim]:
         families = structure.families_of(program)
         return reduction.find_reduction_fault(accesses, found, families)
 
+    def check_folds() -> Counterexample | None:
+        assert found is not None
+        return folding.find_lost_element(accesses, found)
+
     is_kernel = threads.has_threads(accesses.nest)
+    has_folds = any(storage.is_folded for storage in accesses.nest.storages)
     if (
         ledger.ask(flow.CLAIM, check_flow)
+        and (not has_folds or ledger.ask(folding.CLAIM, check_folds))
         and ledger.ask(incarnation.CLAIM, check_reductions)
         and ledger.ask(conflict.CLAIM, lambda: conflict.find_conflict_in(accesses))
         and is_kernel

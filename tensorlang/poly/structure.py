@@ -16,6 +16,7 @@ from tensorlang.ir.affine import affine
 from tensorlang.ir.definition import Stage, Tensor
 from tensorlang.ir.expr import Load
 from tensorlang.ir.program import Compute, Program
+from tensorlang.ir.routines import find_broken_unit
 from tensorlang.ir.walk import computes_of
 from tensorlang.poly.access import reads_of_stage
 
@@ -56,6 +57,9 @@ def find_fault(program: Program, accepted: frozenset[Stage]) -> tuple[str, Compu
 
     ``accepted`` are the stages known to compute what the definition says (``derivation``).
     """
+    broken = find_broken_unit(program.body)
+    if broken is not None:
+        return f"{broken[0].stage} is not computed as a whole: {broken[1]}", broken[0]
     families = families_of(program)
     makers: dict[Tensor, Stage] = {}
     owners: dict[Tensor, Tensor] = {}

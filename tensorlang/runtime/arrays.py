@@ -19,6 +19,7 @@ import numpy as np
 from tensorlang.dtypes import from_numpy, to_numpy
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.printer import format_tensor_type
+from tensorlang.lang.foreign import as_numpy_view
 
 Array: TypeAlias = np.ndarray[Any, Any]
 ArrayLayout: TypeAlias = Literal["contiguous", "inner", "any"]
@@ -86,12 +87,8 @@ def _to_ndarray(parameter: TensorParameter, value: Any) -> Array:
             f" np.asarray(..., dtype=np.{parameter.dtype.name})"
         )
     try:
-        if hasattr(value, "__dlpack__"):
-            return np.from_dlpack(value)
-        if hasattr(value, "__array_interface__") or hasattr(value, "__array__"):
-            return np.asarray(value)
-        return np.asarray(memoryview(value))
-    except (TypeError, BufferError, RuntimeError, ValueError) as error:
+        return as_numpy_view(value)
+    except TypeError as error:
         raise TypeError(f"{where}; found {_describe(value)}: {error}") from error
 
 
@@ -99,7 +96,7 @@ def _describe(value: Any) -> str:
     if value is None:
         return "None"
     name = type(value).__name__
-    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name}"
 
 
 def _wrong_dtype(parameter: TensorParameter, array: Array) -> str:

@@ -10,6 +10,7 @@ when a call first needs it; strides that it does not know are passed like sizes.
 
 from __future__ import annotations
 
+import ctypes
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,14 +31,28 @@ from tensorlang.runtime.arrays import (
     is_addressable,
     layout_of,
 )
+from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.failures import failure
-from tensorlang.runtime.kernel import OK, Kernel
+from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, KernelFace, is_parallel
+from tensorlang.runtime.plans import Plan, Step, places_of
+from tensorlang.runtime.recycling import allocate
 from tensorlang.runtime.report import Report, VersionReport
-from tensorlang.runtime.results import allocate, check_outputs
+from tensorlang.runtime.results import (
+    allocate_results,
+    check_outputs,
+    returned_value,
+    to_allocate,
+)
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import Binding, BindSizes, SizeBinder
-from tensorlang.runtime.threads import num_threads, openmp, threads_for
+from tensorlang.runtime.threads import (
+    num_threads,
+    openmp,
+    threads_for,
+    threads_start_anywhere,
+)
 from tensorlang.runtime.timing import Timing, measure
+from tensorlang.vectorcall import callable_type
 
 Layouts: TypeAlias = tuple[ArrayLayout, ...]
 Build: TypeAlias = Callable[[Layouts], Kernel]
@@ -46,6 +61,9 @@ Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm", "ptx"]
 
 _REMEMBERED = 512  # plans, by shapes and strides
+
+_WORTH_RELEASING = 5e-6
+"""Seconds of estimated work from which other Python threads may run meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +94,20 @@ class _Plan:
     alignments: tuple[int, ...]  # of each array's address
 
 
+@dataclass(frozen=True, slots=True)
+class PreparedStep:
+    """A kernel ready to run again on arrays that lie like those of an earlier call."""
+
+    step: Step
+    seconds: float
+    keep_alive: object
+
+
+def is_worth_releasing(seconds: float) -> bool:
+    """Tell whether other Python threads should run during work of ``seconds``."""
+    return seconds >= _WORTH_RELEASING
+
+
 class CompiledFunction:
     """Calls the machine code of one definition; safe to call from several threads.
 
@@ -95,6 +127,10 @@ class CompiledFunction:
 
     """
 
+    def __new__(cls, *_: Any, **__: Any) -> CompiledFunction:
+        """Return an instance with room for a C function, which repeated calls run."""
+        return object.__new__(callable_type(cls))
+
     def __init__(
         self,
         definition: Definition,
@@ -108,7 +144,7 @@ class CompiledFunction:
     ) -> None:
         self.definition = definition
         self.__name__ = definition.name
-        self.__doc__ = definition.documentation or type(self).__doc__
+        self.__doc__ = definition.documentation or CompiledFunction.__doc__
         self._origin = origin or Origin()
         self._build = build
         self._recipe = recipe
@@ -120,16 +156,34 @@ class CompiledFunction:
         self._versions: dict[Layouts, _Version] = {}
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._lock = threading.Lock()
+        self._fast = FastCalls(CompiledFunction.__call__)
 
-    def __call__(self, *args: Any, out: Any = None, **keywords: Any) -> Any:
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
-        return self._call(self._signature.bind(args, keywords), out)
+        named = dict(keywords)
+        out = named.pop("out", None)
+        arguments = self._signature.bind(args, named)
+        results = self._results(arguments, out)
+        self._run(arguments, results)
+        self._fast.offer(
+            self, args, keywords, lambda: self.plan(args, keywords, arguments, results)
+        )
+        return returned_value(results, out, (*args, *named.values()))
 
     def call_bound(
         self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
     ) -> Any:
         """Run on arguments in the order of the definition: inputs, scalars, sizes by name."""
-        return self._call(self._signature.convert(tensors, scalars, dims), out)
+        return self.run_bound(tensors, scalars, dims, out)[0]
+
+    def run_bound(
+        self, tensors: Sequence[Any], scalars: Sequence[Any], dims: Mapping[str, int], out: Any
+    ) -> tuple[Any, Arguments, tuple[Array, ...]]:
+        """Run as ``call_bound`` does; return also what the arguments and results are as arrays."""
+        arguments = self._signature.convert(tensors, scalars, dims)
+        results = self._results(arguments, out)
+        self._run(arguments, results)
+        return returned_value(results, out, tensors), arguments, results
 
     def run_into(
         self, arrays: Sequence[Array], dims: Mapping[str, int], results: Sequence[Array]
@@ -161,7 +215,7 @@ class CompiledFunction:
         if kind == "schedule":
             return self._origin.schedule()
         kernel = self._version(self._contiguous()).kernel
-        if kind == "loops":
+        if kind == "loops" and isinstance(kernel.program, LoweredProgram):
             return format_lowered(kernel.program)
         if kind not in kernel.texts:
             raise ValueError(
@@ -204,11 +258,6 @@ class CompiledFunction:
 
     # --- one call ----------------------------------------------------------------------------
 
-    def _call(self, arguments: Arguments, out: Any) -> Any:
-        results = self._results(arguments, out)
-        self._run(arguments, results)
-        return results[0] if len(results) == 1 and not isinstance(out, tuple) else results
-
     def _bind(self, arguments: Arguments) -> Binding:
         shapes = tuple([array.shape for array in arguments.arrays])
         return self._binder.bind(shapes, arguments.dims)
@@ -216,28 +265,16 @@ class CompiledFunction:
     def _results(self, arguments: Arguments, out: Any) -> tuple[Array, ...]:
         shapes = self._bind(arguments).output_shapes
         if out is None:
-            return tuple([allocate(s, p.dtype) for p, s in zip(self._outputs, shapes, strict=True)])
+            return allocate_results(self._outputs, shapes)
         names = [parameter.name for parameter in self._signature.tensors]
         inputs = list(zip(names, arguments.arrays, strict=True))
         return check_outputs(self._outputs, out, shapes, inputs)
 
     def _run(self, arguments: Arguments, results: tuple[Array, ...]) -> None:
         arrays = (*arguments.arrays, *results)
-        key = (
-            *[(array.shape, array.strides) for array in arrays],
-            *[arguments.dims[dim] for dim in self._signature.dims],
-        )
-        plan = self._plans.get(key)
-        if plan is None:
-            if not all(map(is_addressable, arrays)):
-                self._run_on_copies(arguments, results)
-                return
-            plan = self._plan(arguments, arrays)
-            if len(self._plans) >= _REMEMBERED:
-                self._plans.clear()
-            self._plans[key] = plan
+        plan = self._plan(arguments, arrays)
         addresses = [address_of(array) for array in arrays]
-        if any(map(mod, addresses, plan.alignments)):
+        if plan is None or any(map(mod, addresses, plan.alignments)):
             self._run_on_copies(arguments, results)
             return
         code, status = plan.version.kernel.caller(
@@ -259,7 +296,81 @@ class CompiledFunction:
             if result is not target:
                 np.copyto(result, target)
 
-    def _plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan:
+    def _plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan | None:
+        """Return what to do with such arrays; None where the machine cannot address them."""
+        key = (
+            *[(array.shape, array.strides) for array in arrays],
+            *[arguments.dims[dim] for dim in self._signature.dims],
+        )
+        plan = self._plans.get(key)
+        if plan is None:
+            if not all(map(is_addressable, arrays)):
+                return None
+            if len(self._plans) >= _REMEMBERED:
+                self._plans.clear()
+            plan = self._plans[key] = self._new_plan(arguments, arrays)
+        return plan
+
+    # --- the same call again, without Python -------------------------------------------------
+
+    def plan(
+        self,
+        args: Sequence[Any],
+        keywords: Mapping[str, Any],
+        arguments: Arguments,
+        results: tuple[Array, ...],
+    ) -> Plan | None:
+        """Return how calls like this one run without Python, or None if they cannot.
+
+        ``args`` and ``keywords`` are those of the call, ``arguments`` what they mean.
+        """
+        places = places_of(arguments.arrays, args, keywords)
+        if places is None:
+            return None
+        given = [*args, *keywords.values()]
+        out = -1
+        if keywords.get("out") is not None:
+            out = len(args) + list(keywords).index("out")
+        targets = [out] if out >= 0 else range(len(given), len(given) + len(results))
+        prepared = self.prepare_step(arguments, results, (*places, *targets))
+        if prepared is None:
+            return None
+        made = [] if out >= 0 else to_allocate(self._outputs, results)
+        return Plan(
+            given, keywords, out, made, [prepared.step],
+            releases=is_worth_releasing(prepared.seconds), keep_alive=prepared.keep_alive,
+        )  # fmt: skip
+
+    def prepare_step(
+        self, arguments: Arguments, results: tuple[Array, ...], places: Sequence[int]
+    ) -> PreparedStep | None:
+        """Return the kernel of such a call, to be run again, or None if that is not possible.
+
+        ``places`` tells for each array at which place of a call it stands; at -1, it is this
+        array in every call, and its owner keeps it alive.
+        """
+        arrays = (*arguments.arrays, *results)
+        plan = self._plan(arguments, arrays)
+        if plan is None:
+            return None
+        kernel, work = plan.version.kernel, plan.binding.work
+        addresses = [address_of(array) for array in arrays]
+        threads = threads_for(work.serial_seconds) if is_parallel(kernel.program) else 1
+        if (
+            not isinstance(kernel.caller, CtypesCaller)
+            or any(map(mod, addresses, plan.alignments))
+            or (threads > 1 and not threads_start_anywhere())
+        ):
+            return None
+        status = (ctypes.c_int64 * 4)()
+        slots = kernel.caller.slots(
+            addresses, arguments.scalars, plan.sizes, threads, ctypes.addressof(status)
+        )
+        pointers = tuple([(slot, place) for slot, place in enumerate(places) if place >= 0])
+        step = Step(kernel.caller.address, slots, pointers)
+        return PreparedStep(step, work.serial_seconds, (status, plan))
+
+    def _new_plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan:
         binding = self._bind(arguments)
         version = self._version(tuple([layout_of(array) for array in arrays]))
         strides = [arrays[a].strides[axis] // arrays[a].itemsize for a, axis in version.strides]
@@ -283,7 +394,7 @@ class CompiledFunction:
                 self._versions[layouts] = _Version(kernel, strides, perf_counter() - start)
             return self._versions[layouts]
 
-    def _stride_places(self, program: LoweredProgram) -> tuple[tuple[int, int], ...]:
+    def _stride_places(self, program: LoweredProgram | KernelFace) -> tuple[tuple[int, int], ...]:
         """Return which strides follow the definition's sizes: ``A.stride0`` is (0, 0)."""
         names = [parameter.name for parameter in (*self._signature.tensors, *self._outputs)]
         places: list[tuple[int, int]] = []

@@ -11,12 +11,15 @@ from collections.abc import Mapping
 
 from tensorlang.ir.affine import Var
 from tensorlang.ir.lowered import LoweredProgram
-from tensorlang.runtime.kernel import OUT_OF_BOUNDS, OUT_OF_MEMORY, Status
+from tensorlang.runtime.kernel import OUT_OF_BOUNDS, OUT_OF_MEMORY, KernelFace, Status
 from tensorlang.runtime.sizes import format_sizes
 
 
 def failure(
-    program: LoweredProgram, code: int, status: Status | None, sizes: Mapping[Var, int]
+    program: LoweredProgram | KernelFace,
+    code: int,
+    status: Status | None,
+    sizes: Mapping[Var, int],
 ) -> Exception:
     """Return the exception for a code other than 0."""
     if code == OUT_OF_BOUNDS and status is not None:
@@ -28,7 +31,7 @@ def failure(
     return RuntimeError(f"{program.name}: the kernel returned the unknown code {code}")
 
 
-def _index_error(program: LoweredProgram, status: Status) -> IndexError:
+def _index_error(program: LoweredProgram | KernelFace, status: Status) -> IndexError:
     if not 0 <= status.site < len(program.check_sites):
         return IndexError(f"{program.name}: index {status.index} is out of range")
     site = program.check_sites[status.site]

@@ -19,7 +19,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from tensorlang.ir.lowered import LoweredProgram
+from tensorlang.ir.affine import Var
+from tensorlang.ir.definition import Scalar, Tensor
+from tensorlang.ir.lowered import CheckSite, LoweredProgram
 from tensorlang.ir.program import For, Fused
 from tensorlang.ir.walk import iterate
 from tensorlang.runtime.threads import call_with_threads
@@ -58,18 +60,37 @@ class Caller(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """One version: its program, how to call it, and its texts (made when asked for)."""
+class KernelFace:
+    """What a call must know of a lowered program; stands for one whose loops are not at hand."""
 
-    program: LoweredProgram
+    name: str
+    sizes: tuple[Var, ...]
+    scalars: tuple[Scalar, ...]
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    check_sites: tuple[CheckSite, ...]
+    is_parallel: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One version: its program, how to call it, and its texts (made when asked for).
+
+    A kernel that was read from disk has a ``KernelFace`` for a program, and "loops" among its
+    texts.
+    """
+
+    program: LoweredProgram | KernelFace
     caller: Caller
     texts: Mapping[str, Callable[[], str]] = field(default_factory=dict[str, Callable[[], str]])
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
     notes: Callable[[], tuple[str, ...]] = tuple
 
 
-def is_parallel(program: LoweredProgram) -> bool:
+def is_parallel(program: LoweredProgram | KernelFace) -> bool:
     """Tell whether a call may start threads."""
+    if isinstance(program, KernelFace):
+        return program.is_parallel
     return any(
         isinstance(stmt, For | Fused) and stmt.kind == "parallel" for stmt in iterate(program.body)
     )
@@ -99,11 +120,14 @@ class CtypesCaller:
     with a signal handler that calls the same kernel. ``keep_alive`` owns the machine code.
     """
 
-    def __init__(self, program: LoweredProgram, address: int, keep_alive: object = None) -> None:
+    def __init__(
+        self, program: LoweredProgram | KernelFace, address: int, keep_alive: object = None
+    ) -> None:
         pointers = len(program.inputs) + len(program.outputs)
         scalars = "".join(_SCALAR_FORMATS[scalar.dtype.name] for scalar in program.scalars)
         layout = f"={pointers}Q{scalars}{len(program.sizes)}qqQ"
         self._pack = struct.Struct(layout).pack
+        self.address = address
         self._entry = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address)
         self._is_parallel = is_parallel(program)
         self._keep_alive = keep_alive
@@ -126,6 +150,17 @@ class CtypesCaller:
         if code != OUT_OF_BOUNDS:
             return code, None
         return code, Status(status[0], status[1], status[2])
+
+    def slots(
+        self,
+        pointers: Sequence[int],
+        scalars: Sequence[float],
+        sizes: Sequence[int],
+        threads: int,
+        status: int,
+    ) -> bytes:
+        """Return what the entry is given, for a caller that calls it by its ``address``."""
+        return self._pack(*pointers, *scalars, *sizes, threads, status)
 
     def _status(self) -> tuple[ctypes.Array[ctypes.c_int64], int]:
         try:

@@ -69,11 +69,20 @@ def find_openmp(wish: str = "auto") -> OpenMP:
         found = _open(path, was_loaded=True)
         if found is not None:
             return found
-    for name in (*_SYSTEM_NAMES, ctypes.util.find_library("gomp"), ctypes.util.find_library("omp")):
-        found = None if name is None else _open(name, was_loaded=False)
+    for name in _system_names():
+        found = _open(name, was_loaded=False)
         if found is not None:
             return found
     return _serial()
+
+
+def _system_names() -> Iterator[str]:
+    """Yield what may be found by name, and last what a search of 20 ms finds."""
+    yield from _SYSTEM_NAMES
+    for name in ("gomp", "omp"):
+        found = ctypes.util.find_library(name)
+        if found is not None:
+            yield found
 
 
 def _loaded_libraries() -> Iterator[str]:

@@ -8,25 +8,61 @@ memory, nor may it share memory with an input: results are written while inputs 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from math import prod
 from typing import Any, cast
 
 import numpy as np
 
-from tensorlang.runtime.arrays import Array, TensorParameter, address_of
-
-ALIGNMENT = 64
+from tensorlang.lang.foreign import as_numpy_view, is_foreign_array, like
+from tensorlang.runtime.arrays import Array, TensorParameter
+from tensorlang.runtime.plans import Result
+from tensorlang.runtime.recycling import FROM_BYTES, allocate
 
 _OVERLAP_EFFORT = 100_000  # of NumPy's exact test; its worst case is exponential
 _SELF_OVERLAP_ELEMENTS = 1_000_000
 
 
-def allocate(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
-    """Return an uninitialised array in C order whose data begins at a multiple of 64 bytes."""
-    # NumPy's own arrays begin at multiples of 16 bytes, large ones never at one of 64
-    memory = np.empty(prod(shape) * dtype.itemsize + ALIGNMENT, np.uint8)
-    return np.ndarray(shape, dtype, memory, -address_of(memory) % ALIGNMENT)
+def allocate_result(parameter: TensorParameter, shape: tuple[int, ...]) -> Array:
+    """Return memory for a result; raises MemoryError, naming it, if there is none."""
+    try:
+        return allocate(shape, parameter.dtype)
+    except MemoryError:
+        size = prod(shape) * parameter.dtype.itemsize
+        raise MemoryError(
+            f"{parameter.function}: no memory for the result {parameter.name}, {parameter.type}"
+            f" of shape {shape} ({size:,} bytes)"
+        ) from None
+
+
+def allocate_results(
+    parameters: Sequence[TensorParameter], shapes: Sequence[tuple[int, ...]]
+) -> tuple[Array, ...]:
+    """Return memory for every result."""
+    return tuple(map(allocate_result, parameters, shapes))
+
+
+def to_allocate(parameters: Sequence[TensorParameter], arrays: Sequence[Array]) -> list[Result]:
+    """Return how a fast call gets results like ``arrays``: small ones straight from NumPy."""
+    return [
+        Result(
+            array.shape,
+            array.dtype,
+            partial(allocate_result, parameter, array.shape)
+            if array.nbytes >= FROM_BYTES
+            else None,
+        )
+        for parameter, array in zip(parameters, arrays, strict=True)
+    ]
+
+
+def returned_value(results: tuple[Array, ...], out: Any, arguments: Iterable[Any]) -> Any:
+    """Return what a call returns: ``out`` itself, or its results as the kind of the arguments."""
+    if out is not None:
+        return out
+    made = like(results, arguments)
+    return made[0] if len(made) == 1 else made
 
 
 def check_outputs(
@@ -59,13 +95,21 @@ def _as_tuple(parameters: Sequence[TensorParameter], out: Any) -> tuple[Array, .
             f"{parameters[0].function}: out must be a tuple of {len(parameters)} arrays"
             f" ({names}), found {found}"
         )
-    for parameter, array in zip(parameters, arrays, strict=True):
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            raise TypeError(
-                f"{parameter.function}: out ({parameter.name}) must be a NumPy array, found"
-                f" {type(array).__name__}"  # pyright: ignore[reportUnknownArgumentType]
-            )
-    return arrays
+    return tuple([
+        _as_output(parameter, value) for parameter, value in zip(parameters, arrays, strict=True)
+    ])  # fmt: skip
+
+
+def _as_output(parameter: TensorParameter, value: Any) -> Array:
+    where = f"{parameter.function}: out ({parameter.name}) must be an array"
+    if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
+        return cast("Array", value)
+    if isinstance(value, np.ma.MaskedArray) or not is_foreign_array(value):
+        raise TypeError(f"{where}, found {type(value).__name__}")
+    try:
+        return as_numpy_view(value)
+    except TypeError as error:
+        raise TypeError(f"{where}, found {type(value).__name__}: {error}") from error
 
 
 def _check_output(parameter: TensorParameter, array: Array, shape: tuple[int, ...]) -> None:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 
 from tensorlang.config import settings
 from tensorlang.runtime.openmp import OpenMP, find_openmp
+from tensorlang.vectorcall import forget_plans
 
 
 @dataclass(slots=True)
@@ -98,6 +99,7 @@ def set_num_threads(number: int) -> None:
     if number < 1:
         raise ValueError(f"the number of threads must be at least 1, found {number}")
     _state.wanted = number
+    forget_plans()
 
 
 def threads_for(serial_seconds: float) -> int:
@@ -129,6 +131,11 @@ def openmp() -> OpenMP:
     return found
 
 
+def threads_start_anywhere() -> bool:
+    """Tell whether any thread of this process may start parallel loops; see the module."""
+    return _state.survivor is None
+
+
 def call_with_threads(call: Callable[[], int]) -> int:
     """Return ``call()``, which may start parallel loops, from a thread where those can run."""
     if _state.survivor is None or _state.survivor != threading.get_ident():
@@ -145,6 +152,7 @@ def _after_fork_in_child() -> None:
     _state.helper = None
     _state.available = None
     _state.survivor = threading.get_ident()
+    forget_plans()
 
 
 if hasattr(os, "register_at_fork"):

@@ -10,8 +10,8 @@ from __future__ import annotations
 from tensorlang.ir.affine import Var, affine, depends_on, linear_coefficient
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.interval import bounds
-from tensorlang.ir.program import For, Program
-from tensorlang.ir.walk import loop_variables
+from tensorlang.ir.program import Alloc, For, Program
+from tensorlang.ir.walk import iterate, loop_variables
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.resolve import shortest_path
 from tensorlang.schedule.tree import Loop, Place, find_loop, places_of
@@ -92,7 +92,7 @@ def require_independent(program: Program, handle: Var, what: str, advice: str) -
     """Refuse unless the iterations of a loop may run in any order, or at once."""
     loop = find_loop(program.body, handle)
     assert loop is not None
-    if is_plainly_independent(loop):
+    if is_plainly_independent(loop) and not _has_folds(program):
         return
     if _only_reduces(loop):
         path = shortest_path(program, handle)
@@ -113,6 +113,14 @@ def require_independent(program: Program, handle: Var, what: str, advice: str) -
             loops=(handle,),
             counterexample=str(conflict),
         )
+
+
+def _has_folds(program: Program) -> bool:
+    """Tell whether elements share places, which indices alone do not show."""
+    return any(
+        isinstance(stmt, Alloc) and stmt.layout is not None and stmt.layout.folded
+        for stmt in iterate(program.body)
+    )
 
 
 def _reduction_witness(loop: Loop, handle: Var) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from tensorlang.ir.affine import ONE, ZERO, Affine, Var, affine, substitute
 from tensorlang.ir.definition import Definition, Stage
 from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
+from tensorlang.ir.routines import loop_order
 from tensorlang.ir.walk import sequence
 
 
@@ -49,7 +50,8 @@ def nest_over_box(
     """
     loops: list[tuple[Var, Affine]] = []
     mapping: dict[Var, Affine] = {}
-    for axis, (origin, extent) in zip(stage.axes, box, strict=True):
+    for place in loop_order(stage):
+        axis, (origin, extent) = stage.axes[place], box[place]
         if extent == ONE and axis.extent != ONE:  # one row of a box needs no loop
             mapping[axis.variable] = origin
             continue

@@ -26,14 +26,18 @@ from tensorlang.schedule.primitives.compute_root import ComputeRoot
 from tensorlang.schedule.primitives.decompose_reduction import DecomposeReduction
 from tensorlang.schedule.primitives.fuse import Fuse
 from tensorlang.schedule.primitives.layout import LayoutMap, SetLayout
+from tensorlang.schedule.primitives.pad_storage import PadStorage
 from tensorlang.schedule.primitives.parallel import Parallel
 from tensorlang.schedule.primitives.peel import Peel
 from tensorlang.schedule.primitives.prefetch import Prefetch
 from tensorlang.schedule.primitives.reorder import Reorder
 from tensorlang.schedule.primitives.reverse_compute_at import ReverseComputeAt
+from tensorlang.schedule.primitives.reverse_compute_inline import ReverseComputeInline
 from tensorlang.schedule.primitives.rfactor import Rfactor
 from tensorlang.schedule.primitives.split import Split, factor_for
+from tensorlang.schedule.primitives.storage_fold import StorageFold
 from tensorlang.schedule.primitives.stream import Stream
+from tensorlang.schedule.primitives.swizzle import Swizzle
 from tensorlang.schedule.primitives.tile import Tile
 from tensorlang.schedule.primitives.unroll import Unroll
 from tensorlang.schedule.primitives.vectorize import Vectorize
@@ -85,8 +89,9 @@ class Schedule(Session):
 
         ``tail``: how a last block that sticks out is treated. ``"auto"`` lets lowering choose,
         ``"guard"`` tests each iteration, ``"peel"`` runs full blocks and the rest apart,
-        ``"mask"`` masks vector lanes, ``"pad"`` runs the whole block where only private storage
-        sees it, ``"exact"`` promises that there is no rest (checked at the call).
+        ``"mask"`` masks vector lanes, ``"shift"`` moves the last block back over the one before
+        where computing an element again does no harm, ``"pad"`` runs the whole block where only
+        private storage sees it, ``"exact"`` promises that there is no rest (checked at the call).
         """
         if (factor is None) == (parts is None):
             raise TypeError("split takes a factor or parts=, as in s.split(i, 16)")
@@ -183,6 +188,13 @@ class Schedule(Session):
         """Compute a stage whole, at the outermost level."""
         self._take(Step("compute_root", (stage,)), lambda: ComputeRoot(self._stage(stage)))
 
+    def reverse_compute_inline(self, stage: StageArgument) -> None:
+        """Let the stage that an elementwise stage reads compute its values at once."""
+        self._take(
+            Step("reverse_compute_inline", (stage,)),
+            lambda: ReverseComputeInline(self._stage(stage)),
+        )
+
     def reverse_compute_at(self, stage: StageArgument, loop: LoopArgument) -> None:
         """Compute an elementwise stage inside a loop of the stage that it reads."""
         self._take(
@@ -233,6 +245,30 @@ class Schedule(Session):
             return LayoutText(tuple(v.name for v in variables), tuple(map(str, indices)))
 
         self._take(Step("layout", (buffer, text)), primitive)
+
+    def pad_storage(self, buffer: StageArgument, axis: int, by: int) -> None:
+        """Set the rows of an owned buffer apart: ``by`` spare elements along an axis in memory."""
+        axis, by = _whole(axis), _whole(by)
+        self._take(
+            Step("pad_storage", (buffer, axis, by)),
+            lambda: PadStorage(self._tensor(buffer), axis, by),
+        )
+
+    def swizzle(self, buffer: StageArgument, axis: int, bits: int) -> None:
+        """Rotate blocks of ``2 ** bits`` positions along an axis, by one more in each row."""
+        axis, bits = _whole(axis), _whole(bits)
+        self._take(
+            Step("swizzle", (buffer, axis, bits)),
+            lambda: Swizzle(self._tensor(buffer), axis, bits),
+        )
+
+    def storage_fold(self, buffer: StageArgument, axis: int, size: int) -> None:
+        """Keep ``size`` positions of an axis in memory, used again and again in a circle."""
+        axis, size = _whole(axis), _whole(size)
+        self._take(
+            Step("storage_fold", (buffer, axis, size)),
+            lambda: StorageFold(self._tensor(buffer), axis, size),
+        )
 
     def prefetch(
         self,
@@ -324,11 +360,12 @@ class Schedule(Session):
     def default(self, target: str = "cpu") -> Self:
         """Apply the rules' steps to an untouched schedule; returns the schedule itself.
 
-        The rules choose for the vectors, registers and caches of ``target``'s processor.
+        The rules choose for the vectors, registers and caches of ``target``'s processor, and make
+        use of what ``assume`` said before, and of nothing else.
         """
         from tensorlang.schedule.rules import apply_rules
 
-        if self._steps:
+        if any(step.name != "assume" for step in self._steps):
             raise self._error(
                 Refusal("the schedule has steps already", "tl.schedule(op).default()"), "default()"
             )
@@ -338,6 +375,24 @@ class Schedule(Session):
         finally:
             self._applying_rules = False
         return self
+
+    def defaults(self, target: str = "cpu") -> tuple[Self, ...]:
+        """Return the default schedules of an untouched schedule, each for a range of sizes.
+
+        A call runs the first whose assumptions hold; the last one takes any sizes. There is but
+        one where sizes are fixed, and for operators that one schedule serves as well.
+        """
+        from tensorlang.schedule.rules import ranges_of_sizes
+
+        found: list[Self] = []
+        for conditions in ranges_of_sizes(self.definition, target):
+            special = self.fork()
+            special._applying_rules = True
+            for condition in conditions:
+                special.assume(condition)
+            special._applying_rules = False
+            found.append(special.default(target))
+        return (*found, self.fork().default(target))
 
     def to_python(self) -> str:
         """Return Python source that rebuilds the schedule."""
@@ -427,7 +482,9 @@ def _whole(number: Any) -> Any:
 STEPS = (
     "split", "tile", "fuse", "reorder", "peel", "parallel", "vectorize", "unroll", "bind",
     "compute_at", "compute_inline", "compute_root", "reverse_compute_at",
-    "cache_read", "cache_write", "layout", "prefetch", "stream", "rfactor",
+    "reverse_compute_inline",
+    "cache_read", "cache_write", "layout", "pad_storage", "swizzle",
+    "storage_fold", "prefetch", "stream", "rfactor",
     "decompose_reduction", "assume", "annotate",
 )  # fmt: skip
 """The names of the primitives: what a saved schedule may hold."""

@@ -16,6 +16,7 @@ from tensorlang.ir.expr import Expr, affine_conditions
 from tensorlang.ir.parse import ParseError, parse_affine
 from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program, Scope
+from tensorlang.ir.routines import find_broken_unit, noun_of, unit_axes
 from tensorlang.schedule import resolve
 from tensorlang.schedule.handles import Loop, StageHandle
 from tensorlang.schedule.naive import naive_program
@@ -26,6 +27,22 @@ from tensorlang.schedule.refusal import Refusal, schedule_error
 from tensorlang.schedule.trace import LayoutText, Step
 from tensorlang.schedule.tree import find_loop
 from tensorlang.source import user_location
+
+
+def _require_units(program: Program) -> None:
+    """Refuse a step after which a sort or a scatter could not run as a whole."""
+    broken = find_broken_unit(program.body)
+    if broken is None:
+        return
+    compute, fault = broken
+    routine = compute.stage.routine
+    assert routine is not None
+    own = ", ".join(compute.stage.axes[axis].variable.name for axis in unit_axes(compute.stage))
+    raise Refusal(
+        f"{compute.stage.name} is {noun_of(routine)}, computed as a whole over {own}, and {fault}",
+        f"leave the loops over {own} as they are; other loops and other stages may be scheduled",
+        compute=compute,
+    )
 
 
 class Session:
@@ -142,6 +159,7 @@ class Session:
             primitive.check(before)
             outcome: Outcome = primitive.apply(before)
             require_prefetches(before, outcome.program)
+            _require_units(outcome.program)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
         self._history.append(outcome.program)
@@ -273,12 +291,12 @@ class Session:
 
     def _condition_from_text(self, text: str) -> tuple[Any, bool, str]:
         names = {size.name: size for size in self.definition.sizes}
-        for operator, equality in (("==", True), (">=", False)):
+        for operator in ("==", ">=", "<="):
             left, found, right = text.partition(operator)
             if found:
                 try:
                     form = parse_affine(left.strip(), names) - parse_affine(right.strip(), names)
                 except ParseError as error:
                     raise Refusal(str(error), 's.assume("N % 8 == 0")') from None
-                return form, equality, text
+                return -form if operator == "<=" else form, operator == "==", text
         raise Refusal(f"{text!r} is no condition", 's.assume("N % 8 == 0"), s.assume("M >= 16")')

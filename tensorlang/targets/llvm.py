@@ -17,3 +17,8 @@ def llvm_binding() -> Any:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     return binding
+
+
+def llvmlite_version() -> str:
+    """Return the version of llvmlite."""
+    return str(import_module("llvmlite").__version__)

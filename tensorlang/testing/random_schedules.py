@@ -224,6 +224,12 @@ def _prefetch(draw: Draw, s: Schedule) -> None:
     s.prefetch(_tensor(draw, s), at=_loop(draw, s), ahead=draw(st.sampled_from((1, 2, 16))))
 
 
+def _in_memory(draw: Draw, s: Schedule, name: str) -> None:
+    """Change how a buffer lies in memory."""
+    step = getattr(s, name)
+    step(_hidden_stage(draw, s), draw(st.integers(0, 2)), draw(st.integers(1, 4)))
+
+
 _SCOPES: st.SearchStrategy[Any] = st.sampled_from(["global", "local"])
 
 STEPS: dict[str, Callable[[Draw, Schedule], object]] = {
@@ -242,6 +248,10 @@ STEPS: dict[str, Callable[[Draw, Schedule], object]] = {
     "cache_read": _cache_read,
     "cache_write": _cache_write,
     "layout": _layout,
+    "pad_storage": lambda draw, s: _in_memory(draw, s, "pad_storage"),
+    "swizzle": lambda draw, s: _in_memory(draw, s, "swizzle"),
+    "storage_fold": lambda draw, s: _in_memory(draw, s, "storage_fold"),
+    "reverse_compute_inline": lambda draw, s: s.reverse_compute_inline(_stage(draw, s)),
     "prefetch": _prefetch,
     "stream": lambda draw, s: s.stream(_stage(draw, s)),
     "rfactor": _rfactor,

@@ -73,7 +73,7 @@ def run_batch(first: int, count: int, sizes: int, summary: Summary) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "TENSORLANG_PARALLEL_FROM": "0"},
+            env={**os.environ, "TENSORLANG_PARALLEL_FROM": "0", "TENSORLANG_CACHE": "off"},
         )
         begun, error = _follow(process, summary)
         if process.wait() == 0:

@@ -337,6 +337,12 @@ def _prefetch(random: Random, drawn: Drawn) -> None:
     drawn.schedule.prefetch(_tensor(random, drawn), at=at, ahead=ahead, along=along)
 
 
+def _memory(random: Random, drawn: Drawn) -> None:
+    """Change how a buffer lies in memory."""
+    step = getattr(drawn.schedule, random.choice(["pad_storage", "swizzle", "storage_fold"]))
+    step(_stage(random, drawn), random.randint(0, 2), random.randint(1, 4))
+
+
 def _assume(random: Random, drawn: Drawn) -> None:
     sizes = drawn.schedule.definition.sizes
     if not sizes:
@@ -370,6 +376,10 @@ STEPS: dict[str, tuple[float, Callable[[Random, Drawn], None]]] = {
     "rfactor": (7, _rfactor),
     "decompose_reduction": (3, _decompose),
     "prefetch": (3, _prefetch),
+    "memory": (6, _memory),
+    "reverse_compute_inline": (
+        3, lambda random, drawn: drawn.schedule.reverse_compute_inline(_stage(random, drawn))
+    ),
     "stream": (2, lambda random, drawn: drawn.schedule.stream(_stage(random, drawn))),
     "assume": (0.7, _assume),
     "annotate": (

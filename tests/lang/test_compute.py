@@ -122,7 +122,8 @@ def test_arguments_are_checked():
          "matmul: A: an array of dtype >f4 has the other byte order; convert it with "
          ".astype(np.float32)"),
         ((a.astype("c8"), b), {}, TypeError,
-         "matmul: A: arrays of dtype complex64 are not supported"),
+         "matmul: A: arrays of dtype complex64 are not supported; convert it, for example "
+         "with .astype(np.float32)"),
         (([[1.0]], b), {}, TypeError,
          "matmul: A must be an array, not list; convert it, for example with np.asarray"),
         ((a[0], b), {}, ValueError, "matmul: A has 1 axes, but [M, K] is declared"),

@@ -21,6 +21,8 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any
 
+from tensorlang.driver import kept
+
 
 @dataclass(frozen=True)
 class Mutation:
@@ -44,11 +46,14 @@ def applied(mutation: Mutation) -> Iterator[None]:
         (function, old, new) for old, new in _codes(mutation) for function in _functions_of(old)
     ]
     assert pairs, f"nothing runs the code of {mutation.function}"
+    # what a mistake compiles is kept for nobody, nor is what was compiled without it used
+    find_store, kept.the_store = kept.the_store, lambda: None
     for function, _, new in pairs:
         function.__code__ = new
     try:
         yield
     finally:
+        kept.the_store = find_store
         for function, old, _ in pairs:
             function.__code__ = old
 

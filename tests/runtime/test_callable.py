@@ -197,7 +197,7 @@ B = np.ones((3, 4), np.float32)
         ((A, B), {"out": np.zeros((2, 4))}, TypeError,
          "matmul: out (C) must hold f32 (np.float32), found float64"),
         ((A, B), {"out": [1]}, TypeError,
-         "matmul: out (C) must be a NumPy array, found list"),
+         "matmul: out (C) must be an array, found list"),
         ((A, B), {"out": ()}, TypeError,
          "matmul: out must be a tuple of 1 arrays (C), found 0 of them"),
         ((A, B), {"out": np.broadcast_to(np.float32(0), (2, 4))}, ValueError,

@@ -3,7 +3,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlang.runtime.results import allocate, overlaps, overlaps_itself
+from tensorlang.runtime.recycling import allocate
+from tensorlang.runtime.results import overlaps, overlaps_itself
 
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (1,), (7, 5), (1000, 1000)])

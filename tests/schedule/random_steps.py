@@ -15,7 +15,7 @@ from tensorlang.schedule import resolve
 from tensorlang.schedule.tree import find_loop, handle_of, places_of
 
 FACTORS = (1, 2, 3, 4, 5, 8, 16)
-TAILS = ("auto", "auto", "auto", "auto", "guard", "peel", "mask", "pad", "exact")
+TAILS = ("auto", "auto", "auto", "auto", "guard", "peel", "mask", "pad", "exact", "shift")
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ WEIGHTS = {
     "unroll": 2, "compute_at": 4, "compute_inline": 1, "compute_root": 1, "reverse_compute_at": 2,
     "cache_read": 2, "cache_write": 3, "layout": 1, "rfactor": 3, "decompose_reduction": 1,
     "assume": 1, "annotate": 1, "prefetch": 1, "stream": 1,
+    "pad_storage": 1, "swizzle": 1, "storage_fold": 2, "reverse_compute_inline": 1,
 }  # fmt: skip
 
 
@@ -97,7 +98,9 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
         case "unroll":
             factor = random.choice((None, 2, 3))
             return Call(name, (random.choice(loops),), {} if factor is None else {"factor": factor})
-        case "compute_inline" | "compute_root":
+        case "pad_storage" | "swizzle" | "storage_fold":
+            return Call(name, (random.choice(stages), random.randint(0, 2), random.randint(1, 4)))
+        case "compute_inline" | "compute_root" | "reverse_compute_inline":
             return Call(name, (random.choice(stages),))
         case "compute_at" | "reverse_compute_at" | "decompose_reduction":
             return Call(name, (random.choice(stages), random.choice(loops)))

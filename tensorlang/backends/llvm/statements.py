@@ -14,6 +14,7 @@ from math import inf
 from tensorlang.backends.llvm.allocation import emit_allocate, storage_held
 from tensorlang.backends.llvm.context import Context, Lane, Mask
 from tensorlang.backends.llvm.conversions import convert
+from tensorlang.backends.llvm.debug_lines import MARK_END, mark_of
 from tensorlang.backends.llvm.expressions import emit_expr
 from tensorlang.backends.llvm.indices import emit_index, reads_data
 from tensorlang.backends.llvm.masks import (
@@ -215,6 +216,7 @@ def _emit_if_any(context: Context, mask: Mask, stmt: Stmt) -> None:
 def _emit_stores(context: Context, stmt: Store) -> None:
     # Branches may repeat what they share; a few times, not once for every path.
     context.options.allowance = 10_000 + 20 * sum(1 for _ in iterate(*stmt.values))
+    context.writer.line(mark_of([buffer.name for buffer, _ in stmt.targets]))
     with context.values.scope():
         values = [
             _value_for(context, buffer, expr)
@@ -226,6 +228,7 @@ def _emit_stores(context: Context, stmt: Store) -> None:
                 raise CompileError("a tuple-valued store cannot have a data-dependent address")
         for (buffer, offset), value in zip(stmt.targets, values, strict=True):
             emit_store(context, buffer, offset, value)
+    context.writer.line(MARK_END)
     context.options.allowance = inf
 
 

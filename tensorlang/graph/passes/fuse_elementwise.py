@@ -68,7 +68,7 @@ def _is_fusible(program: GraphProgram, producer: Node, consumer: Node, tensor: T
 
 
 def _is_pointwise(stage: Stage, tensor: Tensor) -> bool:
-    if stage.is_reduction or stage.is_recurrence:
+    if not stage.is_map:
         return False
     if tuple([axis.extent for axis in stage.axes]) != tensor.shape:
         return False

@@ -23,6 +23,7 @@ from tensorlang.ir.affine import ZERO, Var, affine
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Scope, Seq, Stmt
+from tensorlang.ir.routines import loop_order, unit_axes
 from tensorlang.ir.walk import iterate, sequence
 from tensorlang.schedule.boxes import Box, clipping_guard, reads_box
 from tensorlang.schedule.legality import require_proof
@@ -137,7 +138,12 @@ class ComputeAt:
 
 
 def recurrence_axes(stage: Stage) -> set[int]:
-    """Return the axes along which a recurrence reads other elements of its own."""
+    """Return the axes along which a stage is computed as a whole.
+
+    These are those along which a recurrence reads other elements of its own, or a routine's.
+    """
+    if stage.routine is not None:
+        return set(unit_axes(stage))
     return {
         position
         for load in loads_of(*stage.values)
@@ -219,7 +225,8 @@ def require_visible(
 def is_untouched(place: Place, stage: Stage) -> bool:
     """Tell whether the loops of ``stage`` at ``place`` are still as they were made."""
     own = [loop for loop in place.loops if loop.owner == stage.name]
-    axes = iter([axis.variable.name for axis in stage.all_axes])
+    every = [stage.axes[axis] for axis in loop_order(stage)] + list(stage.reduction_axes)
+    axes = iter([axis.variable.name for axis in every])
     plain = all(loop.kind == "serial" for loop in own)
     return (
         all(handle_of(loop).name in axes for loop in own)  # in order, units left out

@@ -20,6 +20,7 @@ from tensorlang.ir.definition import Stage
 from tensorlang.ir.derivation import Inlined
 from tensorlang.ir.expr import Cast, Expr, Load, children, index_values, loads_of
 from tensorlang.ir.program import Compute, Program, Stmt
+from tensorlang.ir.routines import noun_of
 from tensorlang.ir.walk import rewrite, rewrite_expr, substitute_in_expr
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import Outcome
@@ -41,8 +42,10 @@ class ComputeInline:
     def check(self, program: Program) -> None:
         """Refuse reductions, recurrences, outputs, and stages read through a copy."""
         require_inner(program, self.stage, "compute_inline")
-        if self.stage.is_reduction or self.stage.is_recurrence:
+        if not self.stage.is_map:
             kind = "a reduction" if self.stage.is_reduction else "a scan"
+            if self.stage.routine is not None:
+                kind = noun_of(self.stage.routine)
             raise Refusal(
                 f"{self.stage.name} is {kind}, and has no expression to put in its place",
                 f's.compute_at("{self.stage.name}", ...) computes it inside a loop of its reader',
@@ -66,6 +69,13 @@ class ComputeInline:
                 raise Refusal(
                     f"{place.compute.stage.name} reads {self.stage.name} at an index taken from "
                     f"data, and whether that lies inside {self.stage.name} could not be checked",
+                    f's.compute_at("{self.stage.name}", ...), or leave it where it is',
+                    compute=place.compute,
+                )
+            if place.compute.stage.routine is not None:
+                raise Refusal(
+                    f"{place.compute.stage.name} is {noun_of(place.compute.stage.routine)}, which "
+                    f"reads {self.stage.name} as a tensor",
                     f's.compute_at("{self.stage.name}", ...), or leave it where it is',
                     compute=place.compute,
                 )

@@ -36,13 +36,7 @@ class SetLayout:
 
     def check(self, program: Program) -> None:
         """Refuse the caller's arrays, maps of the wrong rank, and maps that are not one-to-one."""
-        alloc = find_alloc(program.body, self.tensor)
-        if alloc is None:
-            step = "cache_write" if self.tensor in program.definition.outputs else "cache_read"
-            raise Refusal(
-                f"{self.tensor} belongs to the caller, and its layout is given",
-                f's.{step}("{self.tensor}", at=...) makes a copy that may be laid out',
-            )
+        alloc = require_owned(program, self.tensor)
         if alloc.layout is not None:
             raise Refusal(f"{self.tensor} has a layout already", "s.undo() takes it back")
         if len(self.variables) != len(self.tensor.shape):
@@ -120,6 +114,18 @@ class SetLayout:
                 "a one-to-one map, such as lambda k, n: (n // 16, k, n % 16)",
                 counterexample=str(fault),
             )
+
+
+def require_owned(program: Program, tensor: Tensor) -> Alloc:
+    """Return the storage of a buffer that the program owns; refuse the caller's arrays."""
+    alloc = find_alloc(program.body, tensor)
+    if alloc is None:
+        step = "cache_write" if tensor in program.definition.outputs else "cache_read"
+        raise Refusal(
+            f"{tensor} belongs to the caller, and its layout is given",
+            f's.{step}("{tensor}", at=...) makes a copy that may be laid out',
+        )
+    return alloc
 
 
 def trace_layout(rank: int, layout_map: LayoutMap) -> tuple[tuple[Var, ...], tuple[Affine, ...]]:

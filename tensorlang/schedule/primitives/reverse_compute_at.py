@@ -16,9 +16,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ZERO, Affine, Var, affine, linear_coefficient, substitute
+from tensorlang.ir.affine import ZERO, Affine, Var, affine, substitute
 from tensorlang.ir.definition import Stage, Tensor
-from tensorlang.ir.expr import Load, loads_of
+from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Program
 from tensorlang.ir.walk import sequence
 from tensorlang.schedule.boxes import Box, clipping_guard, writes_box, written_guard
@@ -45,7 +45,7 @@ class ReverseComputeAt:
 
     def check(self, program: Program) -> None:
         """Refuse reductions, scheduled stages, and stages that are not elementwise in the loop."""
-        if self.stage.is_reduction or self.stage.is_recurrence or self.stage.copies is not None:
+        if not self.stage.is_map or self.stage.copies is not None:
             raise Refusal(
                 f"{self.stage.name} is no elementwise stage",
                 "compute_at moves what it reads instead",
@@ -59,7 +59,7 @@ class ReverseComputeAt:
                     "reverse_compute_at first, then split",
                     loops=(self.loop,),
                 )
-        self._load(program)
+        self._reads(program)
         require_proof(
             self.apply(program).program,
             f"{self.stage.name} would read, inside {self.loop}, what is not complete there",
@@ -69,63 +69,89 @@ class ReverseComputeAt:
 
     def apply(self, program: Program) -> Outcome:
         """Return the program with the stage's nest moved to the end of the loop's body."""
-        load, places = self._load(program)
+        reads = self._reads(program)
         nest = nest_of(program.body, self.stage)
         assert nest is not None
         body = without_stmt(program.body, nest)
         loop = the_loop(program, self.loop)
         around = extents_around(program.body, self.loop) | own_extents(loop)
-        box, guard = self._region(load, places, around)
+        box, guard = self._region(reads, around)
         new = nest_over_box(self.stage, box, self.stage.name, guard)
         body = replace_loop(body, self.loop, lambda old: replace(old, body=sequence(old.body, new)))
         return Outcome(replace(program, body=body))
 
-    def _load(self, program: Program) -> tuple[Load, list[Place]]:
-        """Return the stage's load of what the loop's body writes, and the writing statements."""
+    def _reads(self, program: Program) -> _Reads:
+        """Return how the stage reads what the loop's body writes, and the writing statements."""
         loop = the_loop(program, self.loop)
         inside = list(places_of(loop.body))
-        own_axes = {axis.variable for axis in self.stage.axes}
-        for load in loads_of(*self.stage.values):
-            writers = [p for p in inside if load.tensor in p.compute.stage.tensors]
+        loads = list(loads_of(*self.stage.values))
+        for tensor in dict.fromkeys(load.tensor for load in loads):
+            writers = [p for p in inside if tensor in p.compute.stage.tensors]
             if not writers:
                 continue
-            used = [self._axis_of(index, own_axes) for index in load.indices]
-            if None in used or len(set(used)) != len(used):
+            found = self._offsets([load.indices for load in loads if load.tensor is tensor])
+            if found is None:
                 raise Refusal(
-                    f"{self.stage.name} does not read {load.tensor} element by element",
+                    f"{self.stage.name} does not read {tensor} element by element",
                     "compute_at moves the stage that it reads instead",
                     loops=(self.loop,),
                 )
-            return load, [p for p in writers if p.compute.part != "init"]
+            return _Reads(tensor, *found, [p for p in writers if p.compute.part != "init"])
         raise Refusal(
             f"{self.stage.name} reads nothing that is computed inside {self.loop}",
             "a loop of a stage that it reads",
             loops=(self.loop,),
         )
 
-    def _axis_of(self, index: Affine, axes: set[Var]) -> Var | None:
-        terms = [atom for atom, _ in index.terms]
-        plain = len(terms) == 1 and terms[0] in axes and index.constant == 0
-        found = terms[0] if plain else None
-        return found if isinstance(found, Var) and linear_coefficient(index, found) == 1 else None
+    def _offsets(
+        self, reads: list[tuple[Affine, ...]]
+    ) -> tuple[tuple[Var, ...], tuple[int, ...]] | None:
+        """Return the axis that each index moves with, and the greatest number added to it.
 
-    def _region(
-        self, load: Load, places: list[Place], around: dict[Var, Affine]
-    ) -> tuple[Box, tuple[Affine, ...]]:
-        tensor: Tensor = load.tensor
-        producer = places[0].compute.stage
-        written = writes_box(places, places[0].compute.redirect(tensor))
-        forms, _ = written_guard(places[0], producer, written, around)
-        axes = [index.terms[0][0] for index in load.indices]
+        None where an index is anything but an axis of the stage and a number.
+        """
+        own = {axis.variable for axis in self.stage.axes}
+        axes: list[Var] = []
+        for dimension in zip(*reads, strict=True):
+            terms = {index.terms for index in dimension}
+            (atom, coefficient), *more = next(iter(terms)) or ((None, 0),)
+            if len(terms) != 1 or more or coefficient != 1 or atom not in own:
+                return None
+            assert isinstance(atom, Var)
+            axes.append(atom)
+        if len(set(axes)) != len(axes):
+            return None
+        lags = tuple(max(index.constant for index in d) for d in zip(*reads, strict=True))
+        return tuple(axes), lags
+
+    def _region(self, reads: _Reads, around: dict[Var, Affine]) -> tuple[Box, tuple[Affine, ...]]:
+        """Return what the stage can compute once the body has run, and where that is so."""
+        place = reads.places[0]
+        producer = place.compute.stage
+        written = writes_box(reads.places, place.compute.redirect(reads.tensor))
+        forms, _ = written_guard(place, producer, written, around)
         box: list[tuple[Affine, Affine]] = []
         for axis in self.stage.axes:
-            if axis.variable in axes:
-                box.append(written[axes.index(axis.variable)])
-            else:
-                box.append((ZERO, axis.extent))
+            box.append((ZERO, axis.extent))
+            if axis.variable in reads.axes:
+                dimension = reads.axes.index(axis.variable)
+                origin, extent = written[dimension]
+                if (origin, extent) != (ZERO, reads.tensor.shape[dimension]):
+                    box[-1] = (origin - reads.lags[dimension], extent)
         mapping = {
-            theirs.variable: affine(mine) for theirs, mine in zip(producer.axes, axes, strict=True)
+            theirs.variable: affine(mine) + lag
+            for theirs, mine, lag in zip(producer.axes, reads.axes, reads.lags, strict=True)
         }
         guard = clipping_guard(self.stage, tuple(box), around)
         translated = tuple(substitute(form, mapping) for form in forms)
         return tuple(box), guard + tuple(form for form in translated if form not in guard)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reads:
+    """A stage reads ``tensor[axis + offset, ...]``; ``lags`` are the greatest offsets."""
+
+    tensor: Tensor
+    axes: tuple[Var, ...]
+    lags: tuple[int, ...]
+    places: list[Place]

@@ -9,15 +9,26 @@ Before                      After ``split(i, 6)``
 
 Always legal: the instances are the same and in the same order. ``exact`` promises that the factor
 divides the extent (a condition checked at the call, if the extent is symbolic), so no guard is
-left; ``pad`` runs the whole last block where only private storage sees it.
+left; ``pad`` runs the whole last block where only private storage sees it. ``shift`` moves the last
+block back until it ends where the loop does, so that it computes some elements again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ONE, Affine, Var, affine, variables_of
+from tensorlang.ir.affine import (
+    ONE,
+    ZERO,
+    Affine,
+    Var,
+    affine,
+    maximum,
+    minimum,
+    variables_of,
+)
 from tensorlang.ir.definition import Condition
+from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.program import For, Fused, Program, Run, Stmt, Tail
 from tensorlang.ir.walk import substitute_in_stmt
 from tensorlang.schedule.guards import add_guard
@@ -30,9 +41,9 @@ from tensorlang.schedule.primitives.base import (
     the_loop,
 )
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import replace_loop
+from tensorlang.schedule.tree import places_of, replace_loop
 
-TAILS: tuple[Tail, ...] = ("auto", "guard", "peel", "mask", "pad", "exact")
+TAILS: tuple[Tail, ...] = ("auto", "guard", "peel", "mask", "shift", "pad", "exact")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +97,8 @@ class Split:
                 counterexample=f"the last block would hold {loop.extent.constant % self.factor} "
                 f"of {self.factor} iterations",
             )
+        if self._is_shifted(loop.extent, program.conditions):
+            self._check_shift(program, loop)
         if self.tail == "pad" and loop.extent % self.factor != affine(0):
             require_proof(
                 self.apply(program).program,
@@ -102,6 +115,8 @@ class Split:
             return self._split_fused(program, outer, inner)
         conditions = program.conditions
         index = affine(outer) * self.factor + inner
+        if self._is_shifted(loop.extent, conditions):
+            return self._shifted(program, loop, outer, inner)
         blocks, guard = self._blocks(loop.extent, index, conditions)
         if self.tail == "exact" and guard is not None:
             conditions += (self._divides(loop.extent),)
@@ -127,6 +142,54 @@ class Split:
         ):
             return extent // self.factor, None
         return (extent + (self.factor - 1)) // self.factor, extent - 1 - index
+
+    def _is_shifted(self, extent: Affine, conditions: tuple[Condition, ...]) -> bool:
+        whole = extent % self.factor == affine(0)
+        return self.tail == "shift" and not (
+            whole or is_assumed_divisible(extent, self.factor, conditions)
+        )
+
+    def _shifted(self, program: Program, loop: For, outer: Var, inner: Var) -> Outcome:
+        """Return the program whose last block begins ``factor`` before the end.
+
+        A loop that is shorter than one block has a block that begins at 0, with a guard. It says
+        ``inner < extent`` and moves with no other loop: one test tells whether blocks are full.
+        """
+        extent, size = loop.extent, self.factor
+        last = extent - size
+        start = minimum(affine(outer) * size, last)
+        if not is_nonnegative(last):
+            start = maximum(start, ZERO)
+        body = substitute_in_stmt(loop.body, {loop.variable: start + inner})
+        blocks = (extent + (size - 1)) // size
+        around = extents_around(program.body, self.loop)
+        around |= {outer: blocks, inner: affine(size)}
+        if not is_nonnegative(last):
+            body = add_guard(body, extent - 1 - inner, around)
+        nest: Stmt = replace(loop, variable=inner, extent=affine(size), body=body, tail=self.tail)
+        nest = replace(loop, variable=outer, extent=blocks, body=nest)
+        return Outcome(
+            replace(program, body=replace_loop(program.body, self.loop, lambda _: nest)),
+            (outer, inner),
+        )
+
+    def _check_shift(self, program: Program, loop: For) -> None:
+        """Refuse to compute again what changes when it is computed again."""
+        for place in places_of(loop.body):
+            if place.compute.stage.is_reduction:
+                raise Refusal(
+                    f"the shifted block would combine into {place.compute.stage.name} again",
+                    f'another tail, or split the loops of a copy: cache_write("'
+                    f'{place.compute.stage.name}", ...)',
+                    loops=(self.loop,),
+                    compute=place.compute,
+                )
+        require_proof(
+            self.apply(program).program,
+            f"iterations of {self.loop} cannot run twice",
+            'another tail: "auto" guards the last block',
+            self.loop,
+        )
 
     def _divides(self, extent: Affine) -> Condition:
         return Condition(

@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tensorlang.ir.definition import Definition
     from tensorlang.schedule.schedule import Schedule
 
 
@@ -22,3 +23,11 @@ def apply_rules(schedule: Schedule, target: str = "cpu") -> None:
     from tensorlang.schedule.rules.apply import apply
 
     apply(schedule, target)
+
+
+def ranges_of_sizes(definition: Definition, target: str) -> list[tuple[str, ...]]:
+    """Return the assumptions, one tuple a range, under which other schedules are better."""
+    from tensorlang.schedule.rules.machine import machine_of
+    from tensorlang.schedule.rules.ranges import contraction_ranges
+
+    return contraction_ranges(definition, machine_of(target))

@@ -15,6 +15,7 @@ from tensorlang.schedule.rules.reduction import (
     schedule_total,
     schedule_window,
 )
+from tensorlang.schedule.rules.routine import schedule_routine
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Stage
@@ -37,6 +38,8 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
         schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)
+    elif anchor.routine is not None:
+        schedule_routine(schedule, anchor)
     elif not anchor.axes:
         schedule_total(schedule, anchor, machine)
     elif not group.members:

@@ -1,28 +1,39 @@
-"""Contractions (matmul, batched or transposed, convolutions): register tiles over packed panels.
+"""Contractions (matmul, batched or transposed): register tiles over packed panels.
 
 Input (matmul)                      Output (512-bit vectors, f32)
 ::
 
     for i in M:                         parallel for j.o ... columns in panels, packed
         for j in N:                         for i.o ... rows in register tiles
-            for k in K: ...                     C.local = local f32[14, 32]
+            for k in K: ...                     C.local = local f32[9, 48]
                                                 for k in K:
                                                     unrolled rows, vectors of columns
+
+A product of few rows is bound by reading the other operand, and is scheduled by ``few_rows``.
 """
 
 from __future__ import annotations
 
+from math import prod
 from typing import TYPE_CHECKING
 
 from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
+from tensorlang.ir.expr import Load
+from tensorlang.schedule.rules.facts import Facts
+from tensorlang.schedule.rules.few_rows import schedule_few_rows, takes_few_rows
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
+from tensorlang.schedule.rules.registers import fill_registers, schedule_tile
+from tensorlang.schedule.rules.tiles import choose_tile
 
 if TYPE_CHECKING:
     from tensorlang.schedule.handles import Loop
     from tensorlang.schedule.schedule import Schedule
+
+_L2_SHARE = 2
+"""A packed panel fills at most this part of the level-2 cache."""
 
 
 def schedule_contraction(
@@ -37,67 +48,93 @@ def schedule_contraction(
     With an ``epilogue`` (the bias and activation of a layer) the tiles are the epilogue's: each is
     finished while its sums are at hand, and the sums have no storage beyond a tile.
     """
+    facts = Facts(schedule.program.conditions)
+    rows = facts.range_of(stage.axes[contraction.rows[-1]].extent)
+    columns = facts.range_of(stage.axes[-1].extent)
+    if takes_few_rows(stage, contraction, rows):
+        schedule_few_rows(schedule, stage, contraction, machine, rows, columns, epilogue)
+        return
     lanes = machine.lanes(stage.tensor.dtype)
+    tile = choose_tile(
+        machine,
+        stage.tensor.dtype,
+        rows,
+        columns,
+        row_stride=_row_stride(stage, contraction),
+        parallel_columns=len(stage.axes) == 2,
+    )
     count = len(stage.axes)
     last = stage if epilogue is None else epilogue
     data = list(schedule[last.name].loops[:count])
-    rows, columns = machine.register_tile(stage.tensor.dtype)
     row = data[contraction.rows[-1]]
     column = data[-1]
     # what only the rows' operand knows of runs inside a panel, so that it is packed once for all
     inside = [data[place] for place in contraction.rows[:-1]]
     outside = [loop for loop in data if loop not in (row, column, *inside)]
-    columns = _fitting(column, columns, lanes)
-    rows = _fitting(row, rows, 1)
-    panel, in_panel = schedule.split(column, columns)
-    tile, in_tile = schedule.split(row, rows)
+    width = tile.vectors * lanes
+    panel, in_panel = schedule.split(column, width)
+    strip, in_strip = schedule.split(row, tile.rows)
     if epilogue is None:
         sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
-        schedule.reorder(*outside, panel, *inside, tile, *sums, in_tile, in_panel)
-        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
+        blocks, sums = _block_sums(schedule, stage, sums, machine, width)
+        schedule.reorder(*outside, panel, *blocks, *inside, strip, *sums, in_strip, in_panel)
+        fill_registers(schedule, in_strip, in_panel, width, lanes)
     else:
-        schedule.reorder(*outside, panel, *inside, tile, in_tile, in_panel)
-        schedule.compute_at(stage.name, tile, scope="local")
-        _schedule_tile(schedule, stage, rows, columns, lanes)
-        _fill_registers(schedule, in_tile, in_panel, columns, lanes)
+        blocks = []
+        schedule.reorder(*outside, panel, *inside, strip, in_strip, in_panel)
+        schedule.compute_at(stage.name, strip, scope="local")
+        schedule_tile(schedule, stage, tile.rows, width, lanes)
+        fill_registers(schedule, in_strip, in_panel, width, lanes)
     outer = schedule.fuse(*outside, panel) if outside else panel
     schedule.parallel(outer)
     if epilogue is None:
-        back = schedule.cache_write(stage.name, at=tile)
+        back = schedule.cache_write(stage.name, at=strip)
         vectorize_copy(schedule, back.name, lanes)
     if outside:
         return
+    at = blocks[-1] if blocks else panel
     if _is_contiguous(stage, contraction):
-        _pack(schedule, contraction, panel, lanes)
+        _pack(schedule, contraction, at, lanes)
     else:
-        _pack_transposed(schedule, stage, contraction, panel)
+        _pack_transposed(schedule, stage, contraction, at)
 
 
-def _schedule_tile(schedule: Schedule, stage: Stage, rows: int, columns: int, lanes: int) -> None:
-    """Order the loops that compute one tile: sums outside, rows and vectors inside."""
-    loops = list(schedule[stage.name].loops)
-    row = loops.pop(0) if rows > 1 else None  # a tile one row high has no loop over it
-    column = loops.pop(0)
-    inner = [column] if row is None else [row, column]
-    if loops:
-        schedule.reorder(*loops, *inner)
-    _fill_registers(schedule, row, column, columns, lanes)
+def _block_sums(
+    schedule: Schedule, stage: Stage, sums: list[Loop], machine: Machine, width: int
+) -> tuple[list[Loop], list[Loop]]:
+    """Cut the sums into blocks if a panel of all of them would outgrow its share of level 2."""
+    extents = [axis.extent for axis in stage.reduction_axes]
+    if not all(extent.is_constant for extent in extents):
+        return [], sums
+    bytes_of_step = width * stage.tensor.dtype.bits // 8
+    most = machine.l2_bytes // _L2_SHARE // bytes_of_step
+    inner = prod(extent.constant for extent in extents[1:])
+    if inner * extents[0].constant <= most or inner > most:
+        return [], sums
+    parts = -(-inner * extents[0].constant // most)
+    block, rest = schedule.split(sums[0], parts=parts)
+    return [block], [rest, *sums[1:]]
 
 
-def _fill_registers(
-    schedule: Schedule, row: Loop | None, column: Loop, columns: int, lanes: int
-) -> None:
-    """Write out the rows and vectors of a tile."""
-    block, vector = schedule.split(column, lanes) if columns > lanes else (None, column)
-    schedule.vectorize(vector)
-    if block is not None:
-        schedule.unroll(block)
-    if row is not None:
-        schedule.unroll(row)
+def _row_stride(stage: Stage, contraction: Contraction) -> int | None:
+    """Return the bytes between two rows of the rows' operand, if its shape is constant."""
+    load = contraction.row_operand
+    variable = stage.axes[contraction.rows[-1]].variable
+    stride = 0
+    for axis, index in enumerate(load.indices):
+        behind = load.tensor.shape[axis + 1 :]
+        coefficient = linear_coefficient(index, variable)
+        if coefficient is None:
+            return None
+        if coefficient:
+            if not all(extent.is_constant for extent in behind):
+                return None
+            stride += coefficient * prod(extent.constant for extent in behind)
+    return stride * load.tensor.dtype.bits // 8 or None
 
 
-def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int) -> None:
-    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=panel)
+def _pack(schedule: Schedule, contraction: Contraction, at: Loop, lanes: int) -> None:
+    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=at)
     copy = packed.loops[-1]
     if copy.extent.isdigit() and int(copy.extent) > lanes:
         block, copy = schedule.split(copy, lanes)
@@ -105,30 +142,25 @@ def _pack(schedule: Schedule, contraction: Contraction, panel: Loop, lanes: int)
     schedule.vectorize(copy)
 
 
-def _pack_transposed(
-    schedule: Schedule, stage: Stage, contraction: Contraction, panel: Loop
-) -> None:
+def _pack_transposed(schedule: Schedule, stage: Stage, contraction: Contraction, at: Loop) -> None:
     """Copy a panel of an operand that is contiguous along another axis so that columns are last."""
-    column = stage.axes[-1].variable
-    indices = contraction.column_operand.indices
-    places = [n for n, index in enumerate(indices) if linear_coefficient(index, column) != 0]
-    if len(places) != 1 or linear_coefficient(indices[places[0]], column) != 1:
+    place = _unit_axis(contraction.column_operand, stage)
+    if place is None:
         return
-    place = places[0]
-    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=panel)
+    packed = schedule.cache_read(contraction.column_operand.tensor.name, at=at)
     schedule.layout(packed.name, lambda *i: (*i[:place], *i[place + 1 :], i[place]))
+
+
+def _unit_axis(operand: Load, stage: Stage) -> int | None:
+    """Return the axis of an operand that the last axis of the output alone runs along."""
+    column = stage.axes[-1].variable
+    places = [n for n, i in enumerate(operand.indices) if linear_coefficient(i, column) != 0]
+    if len(places) != 1 or linear_coefficient(operand.indices[places[0]], column) != 1:
+        return None
+    return places[0]
 
 
 def _is_contiguous(stage: Stage, contraction: Contraction) -> bool:
     """Whether the column operand is contiguous along the last axis of the output."""
     last = contraction.column_operand.indices[-1]
     return linear_coefficient(last, stage.axes[-1].variable) == 1
-
-
-def _fitting(loop: Loop, wanted: int, unit: int) -> int:
-    """Return a tile no larger than a constant extent needs."""
-    if not loop.extent.isdigit():
-        return wanted
-    extent = int(loop.extent)
-    needed = -(-extent // unit) * unit
-    return max(unit, min(wanted, needed))

@@ -75,6 +75,8 @@ class _Growing:
             return False
         if stage.is_recurrence or self.anchor.is_recurrence or not stage.axes:
             return False
+        if stage.routine is not None or self.anchor.routine is not None:
+            return False
         reach = self._reach(stage, readers)
         if not reach or reach[0] > _MAX_HALO:
             return False

@@ -44,7 +44,7 @@ def _pays(schedule: Schedule, stage: Stage) -> bool:
         return False
     if any(_reads_at_data(reader, stage) for reader in readers):
         return False
-    if any(reader.is_recurrence for reader in readers):
+    if any(reader.is_recurrence or reader.routine is not None for reader in readers):
         return False
     places = [(reader, load) for reader in readers for load in reads(reader, stage)]
     if any(_calls(reader) > _LARGE for reader in readers):

@@ -47,6 +47,8 @@ def as_contraction(stage: Stage) -> Contraction | None:
     """Recognise a sum of products whose operands each lack an axis that the other one has."""
     if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
         return None
+    if stage.combiner.ordered:
+        return None
     factors = _product_of_loads(stage.values[0])
     if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage, _FEW):
         return None
@@ -100,7 +102,7 @@ def is_expensive(*values: Expr) -> bool:
 
 def is_map(stage: Stage) -> bool:
     """Tell whether a stage computes each element from others alone."""
-    return not stage.is_reduction and not stage.is_recurrence
+    return stage.is_map
 
 
 def reads(reader: Stage, stage: Stage) -> list[Load]:

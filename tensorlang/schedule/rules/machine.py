@@ -1,4 +1,4 @@
-"""The facts of the machine that the rules use: lanes, registers, caches."""
+"""The facts of the machine that the rules use: lanes, registers, caches, cores."""
 
 from __future__ import annotations
 
@@ -9,26 +9,17 @@ from tensorlang.dtypes import DType, evaluation_dtype
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """One core as the rules see it; sizes in bytes."""
+    """A processor as the rules see it; sizes in bytes, caches as one core sees them."""
 
     vector_bytes: int
     vector_registers: int
     l1_bytes: int
     l2_bytes: int
+    cores: int = 1
 
     def lanes(self, dtype: DType) -> int:
         """Return how many elements one vector register holds."""
         return max(1, self.vector_bytes * 8 // evaluation_dtype(dtype).bits)
-
-    def register_tile(self, dtype: DType) -> tuple[int, int]:
-        """Return rows and columns of the accumulators that fit the registers of a contraction.
-
-        Two vectors of columns; as many rows as leave room for those two and for one element of
-        the rows' operand: 6 x 16 on AVX2, 14 x 32 on AVX-512, for f32.
-        """
-        columns = 2
-        rows = max(1, (self.vector_registers - columns - 1) // columns)
-        return rows, columns * self.lanes(dtype)
 
 
 def machine_of(text: str) -> Machine:
@@ -44,4 +35,5 @@ def machine_of(text: str) -> Machine:
         target.vector_registers,
         target.l1_bytes,
         target.l2_bytes,
+        target.cores,
     )

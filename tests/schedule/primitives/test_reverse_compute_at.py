@@ -144,29 +144,21 @@ def test_refused_stages():
         Try: compute_at moves what it reads instead
         """,
     )
-    s = start("blur")
+    s = start("every_second")
     refused(
         s,
-        lambda: s.reverse_compute_at("blur", "rows/i"),
+        lambda: s.reverse_compute_at("every_second", "pairs/i"),
         """
-        reverse_compute_at('blur', 'rows/i') is refused: blur would read, inside i, what is not complete there
+        reverse_compute_at('every_second', 'pairs/i') is refused: every_second does not read pairs element by element
           AT
 
-            rows = global f32[H + 2, W]
-            for i in H + 2:    # <-- here
-                for j in W:
-                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
-            for i in H:
-                for j in W:
-                    blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
+            pairs = global f32[2 * N]
+            for i in 2 * N:    # <-- here
+                pairs[i] = x[i] + 1
+            for i in N:
+                every_second[i] = pairs[2 * i] - pairs[2 * i + 1]
 
-        Counterexample: rows is read before it is written
-        sizes:  H = 1, W = 1
-        loops:  i = 0, j = 0
-                blur[i=0, j=0] reads rows[1, 0]
-        in:     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]  # if i < H
-
-        Try: a loop further out, where all that it reads is complete
+        Try: compute_at moves the stage that it reads instead
         """,
     )
     s = start("mean")
@@ -262,3 +254,26 @@ def test_refused_where_nothing_is_read():
         Try: a loop further out, where all that it reads is complete
         """,
     )
+
+
+def test_neighbours_follow_with_a_lag():
+    s = accepts("blur", lambda s: s.reverse_compute_at("blur", "rows/i"), (0, 1, 2, 5))
+    prints(
+        s,
+        """
+        rows = global f32[H + 2, W]
+        for i in H + 2:
+            for j in W:
+                rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+            for j in W:
+                blur[i - 2, j] = rows[i - 2, j] + rows[i - 1, j] + rows[i, j]  # if i - 2 >= 0
+        """,
+    )
+    compiles("blur", lambda s: s.reverse_compute_at("blur", "rows/i"), (0, 1, 2, 5))
+    for factor in (2, 3):
+
+        def steps(s, factor=factor):
+            outer, _ = s.split("rows/i", factor)
+            s.reverse_compute_at("blur", outer)
+
+        accepts("blur", steps, (0, 1, 2, 5))

@@ -243,7 +243,7 @@ def test_refused_tails():
         split('i', 4, tail='round') is refused: there is no tail 'round'
           AT
 
-        Try: one of auto, guard, peel, mask, pad, exact
+        Try: one of auto, guard, peel, mask, shift, pad, exact
         """,
     )
     refused(
@@ -375,3 +375,68 @@ def test_a_loop_of_another_schedule():
         Try: a handle from s.loops or a split, or a path such as "i"
         """,
     )
+
+
+# --- the shifted block ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("factor", [1, 2, 3, 8])
+def test_shift(factor):
+    accepts("double", lambda s: s.split("i", factor, tail="shift"))
+    accepts("blur", lambda s: s.split("rows/i", factor, tail="shift"), (0, 1, 5, 9))
+    compiles("add", lambda s: s.split("j", factor, tail="shift"), (0, 1, 5, 9))
+
+
+def test_a_recurrence_computes_the_same_again():
+    accepts("scan_line", lambda s: s.split("sums/j", 4, tail="shift"), (0, 1, 5, 9))
+
+
+@pytest.mark.parametrize("extent", [0, 1, 7, 8, 9, 16])
+def test_shift_of_fixed_extents(extent):
+    accepts("double", lambda s: s.split("i", 8, tail="shift"), N=extent)
+
+
+def test_shifted_vectors_are_full():
+    def steps(s):
+        _, inner = s.split("i", 8, tail="shift")
+        s.vectorize(inner)
+
+    s = accepts("double", steps, N=20)
+    prints(
+        s,
+        """
+        for i.o in 3:
+            vectorized for i.i in 8:  # tail=shift
+                double[i.i + min(8 * i.o, 12)] = x[i.i + min(8 * i.o, 12)] * 2
+        """,
+    )
+    compiles("double", steps, (0, 1, 7, 8, 9, 15, 100))
+    assert "mask" not in tl.compile(s).source("llvm")
+
+
+def test_shift_refused():
+    s = start("matmul")
+    refused(
+        s,
+        lambda: s.split("i", 4, tail="shift"),
+        """
+        split('i', 4, tail='shift') is refused: the shifted block would combine into matmul again
+          AT
+
+            for i in M:    # <-- here
+                for j in N:
+                    for k in K:
+                        matmul[i, j] += A[i, k] * B[k, j]    # <-- here
+
+        Try: another tail, or split the loops of a copy: cache_write("matmul", ...)
+        """,
+    )
+    with pytest.raises(tl.ScheduleError, match="combine into matmul again"):
+        s.split("k", 4, tail="shift")
+
+
+def test_shifted_blocks_are_not_independent():
+    s = start("double")
+    outer, _ = s.split("i", 8, tail="shift")
+    with pytest.raises(tl.ScheduleError, match=r"iterations of i\.o are not independent"):
+        s.parallel(outer)

@@ -1,0 +1,125 @@
+"""Default schedules for ranges of sizes: which there are, and that each call is right."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensorlang as tl
+from tensorlang.schedule.rules.few_rows import FEW
+
+M, N, K = tl.dims("M N K")
+
+
+@tl.compute
+def product(A: tl.f32[M, K], B: tl.f32[K, N]):
+    return tl.tensor(tl.sum(A[i, k] * B[k, j] for k in K) for i in M for j in N)
+
+
+@tl.compute
+def layer(A: tl.f32[M, K], B: tl.f32[K, N], bias: tl.f32[N]):
+    total = tl.tensor(tl.sum(A[i, k] * B[k, j] for k in K) for i in M for j in N)
+    return tl.tensor(tl.maximum(total[i, j] + bias[j], 0) for i in M for j in N)
+
+
+def assumptions(schedule):
+    return [str(step.arguments[0]) for step in schedule.trace if step.name == "assume"]
+
+
+def test_the_ranges_of_a_product():
+    schedules = tl.schedule(product).defaults()
+    found = [assumptions(schedule) for schedule in schedules]
+    assert found[0] == ["M <= 1"]
+    assert found[1] == [f"M <= {FEW}"]
+    assert found[-1] == []
+    assert str(schedules[-1]) == str(tl.schedule(product).default())
+
+
+def test_fixed_sizes_have_one_schedule():
+    assert len(tl.schedule(product, M=4, N=8, K=2).defaults()) == 1
+
+
+def test_an_operator_without_contraction_has_one_schedule():
+    @tl.compute
+    def double(x: tl.f32[N]):
+        return tl.tensor(x[i] * 2 for i in N)
+
+    assert len(tl.schedule(double).defaults()) == 1
+
+
+@pytest.mark.parametrize("operator", [product, layer])
+def test_each_is_proved(operator):
+    for schedule in tl.schedule(operator).defaults():
+        assert schedule.verify().ok
+    fixed = tl.schedule(operator, M=5, N=1000, K=100).default()
+    assert fixed.verify().ok
+
+
+def test_few_rows_are_not_packed_and_read_in_long_runs():
+    text = str(tl.schedule(product, M=8, N=4096, K=4096).default())
+    assert "B.local" not in text
+    assert "prefetch B[" in text
+
+
+def test_a_panel_that_outgrows_level_2_is_cut():
+    text = str(tl.schedule(product, M=512, N=512, K=1_000_000).default())
+    assert "for k.o in" in text
+
+
+def test_the_text_of_a_compiled_function_shows_each_range():
+    text = tl.compile(product).source("schedule")
+    assert text.count("def product(") == len(tl.schedule(product).defaults())
+
+
+def test_the_rules_use_what_is_assumed():
+    schedule = tl.schedule(product)
+    schedule.assume(M <= 4)
+    text = str(schedule.default())
+    assert "B.local" not in text
+    with pytest.raises(tl.ScheduleError, match="the schedule has steps already"):
+        schedule.default()
+
+
+@pytest.fixture(scope="module")
+def compiled():
+    return {operator.name: tl.compile(operator, opt_level=1) for operator in (product, layer)}
+
+
+edges = [0, 1, 2, 7, 8, 9, 15, 31, 32, 33, 47, 48, 49, 64, 65]
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.sampled_from(edges),
+    st.sampled_from([*edges, 239, 240, 241, 480, 481, 1025]),
+    st.sampled_from([0, 1, 15, 16, 17, 63, 64, 65, 129]),
+)
+def test_every_range_computes_the_product(compiled, m, n, k):
+    rng = np.random.default_rng(m + n + k)
+    A = rng.integers(-4, 5, (m, k)).astype(np.float32)
+    B = rng.integers(-4, 5, (k, n)).astype(np.float32)
+    bias = rng.integers(-4, 5, n).astype(np.float32)
+    np.testing.assert_array_equal(compiled["product"](A, B), A @ B)
+    np.testing.assert_array_equal(compiled["layer"](A, B, bias), np.maximum(A @ B + bias, 0))
+
+
+@settings(deadline=None, max_examples=5)
+@given(st.sampled_from(edges), st.sampled_from([1, 33, 100]), st.sampled_from([0, 5, 70]))
+def test_fixed_sizes_compute_the_product(m, n, k):
+    rng = np.random.default_rng(m + n + k)
+    A = rng.integers(-4, 5, (m, k)).astype(np.float64)
+    B = rng.integers(-4, 5, (k, n)).astype(np.float64)
+    matmul = tl.compile(tl.nn.matmul)
+    np.testing.assert_array_equal(matmul(A, B), A @ B)
+    fixed = tl.compile(product, M=m, N=n, K=k, opt_level=1)
+    A, B = A.astype(np.float32), B.astype(np.float32)
+    np.testing.assert_array_equal(fixed(A, B), A @ B)
+
+
+def test_pickled_with_every_range(compiled):
+    again = pickle.loads(pickle.dumps(compiled["product"]))
+    A, B = np.ones((1, 5), np.float32), np.ones((5, 3), np.float32)
+    np.testing.assert_array_equal(again(A, B), A @ B)
+    assert again.source("schedule") == compiled["product"].source("schedule")
