@@ -182,6 +182,17 @@ def test_what_shapes_and_strides_do_not_tell_is_looked_at_each_time():
         f(np.zeros((1, 6), np.float32), y, out=y.reshape(1, 6))
 
 
+def test_equal_dtypes_need_not_be_one_object():
+    f, x, y = tl.compile(add), numbers(3, 5), numbers(5)
+    copies = [pickle.loads(pickle.dumps((x, y))) for _ in range(4)]
+    assert copies[0][0].dtype is not x.dtype
+    for a, b in [*copies, (x, y)]:
+        np.testing.assert_array_equal(f(a, b), x + y)
+    assert f._fast.plans == 1
+    with pytest.raises(TypeError, match="foreign byte order"):
+        f(x.astype(">f4"), y)
+
+
 def test_plans_are_bounded():
     f = tl.compile(add)
     for columns in range(3 * MOST_PLANS):
