@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -244,15 +244,18 @@ class CompiledGraph:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
         sizes = self._sizes(args, keywords)
         result = self(*args, **keywords)
-        out = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
         operations = sum(evaluate(operations_of(node), sizes) for node in self.program.nodes)
         tensors = (*self.program.inputs, *self.program.outputs)
         moved = sum(_bytes(tensor, sizes) for tensor in tensors)
         moved += sum(constant.array.nbytes for constant in self.program.constants)
         return measure(
-            lambda: self(*args, out=out, **keywords),
+            lambda: self(*args, out=result, **keywords),
             seconds=seconds, name=self.__name__, operations=operations, bytes=moved,
         )  # fmt: skip
+
+    def __reduce__(self) -> tuple[type[CompiledGraph], tuple[Any, ...]]:
+        """Pickle the program and its functions; memory is planned anew where they are loaded."""
+        return CompiledGraph, (self.program, self.functions)
 
     def source(self, kind: Any = "loops") -> str:
         """Return the program of every node as text; kinds as for a compiled operator."""
