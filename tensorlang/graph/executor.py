@@ -24,7 +24,7 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.arrays import Array, TensorParameter
-from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
+from tensorlang.runtime.callable import CompiledFunction, PreparedStep, Recipe, is_worth_releasing
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.plans import Plan, places_of
 from tensorlang.runtime.recycling import allocate
@@ -106,6 +106,12 @@ class CompiledGraph:
         )
         self._fast = FastCalls(CompiledGraph.__call__)
         self._idle: dict[tuple[int, ...], list[_Frame]] = {}
+
+    def __reduce__(self) -> Recipe:
+        """Pickle the graph as it was before the passes, and the options of its compilation."""
+        if self._recipe is None:
+            raise TypeError(f"the compiled graph {self.__name__} cannot be pickled")
+        return self._recipe
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
