@@ -267,6 +267,11 @@ class CompiledGraph:
     def __str__(self) -> str:
         return str(self.program)
 
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
+
     def __repr__(self) -> str:
         return f"<compiled graph {self.__name__}: {len(self._steps)} functions>"
 

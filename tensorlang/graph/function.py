@@ -214,6 +214,11 @@ class GraphFunction:
             return f"{self!r}: traced for each rank and dtype; print(g.graph(tl.f32[M, N]))"
         return str(self.graph())
 
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
+
     def __repr__(self) -> str:
         return f"<graph function {self.name}({', '.join(p.name for p in self.parameters)})>"
 
