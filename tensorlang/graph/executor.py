@@ -112,6 +112,12 @@ class CompiledGraph:
         self._fast = FastCalls(CompiledGraph.__call__)
         self._idle: dict[tuple[int, ...], list[_Frame]] = {}
 
+    def __reduce__(self) -> Recipe:
+        """Pickle the graph as it was before the passes, and the options of its compilation."""
+        if self._recipe is None:
+            raise TypeError(f"the compiled graph {self.__name__} cannot be pickled")
+        return self._recipe
+
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
         return self.call_for(self, self._fast, args, keywords, args, keywords)
