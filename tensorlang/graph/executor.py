@@ -24,7 +24,12 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.arrays import Array, TensorParameter
-from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
+from tensorlang.runtime.callable import (
+    CompiledFunction,
+    PreparedStep,
+    Recipe,
+    is_worth_releasing,
+)
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.plans import Plan, places_of
 from tensorlang.runtime.recycling import allocate
@@ -78,8 +83,14 @@ class CompiledGraph:
         """Return an instance with room for a C function, which repeated calls run."""
         return object.__new__(callable_type(cls))
 
-    def __init__(self, program: GraphProgram, functions: Sequence[CompiledFunction]) -> None:
+    def __init__(
+        self,
+        program: GraphProgram,
+        functions: Sequence[CompiledFunction],
+        recipe: Recipe | None = None,
+    ) -> None:
         self.program = program
+        self._recipe = recipe
         self.functions = tuple(functions)
         self.__name__ = program.name
         self.__doc__ = program.documentation or CompiledGraph.__doc__
@@ -254,6 +265,11 @@ class CompiledGraph:
 
     def __str__(self) -> str:
         return str(self.program)
+
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
 
     def __repr__(self) -> str:
         return f"<compiled graph {self.__name__}: {len(self._steps)} functions>"
