@@ -17,9 +17,7 @@ M, N, K = tl.dims("M N K")
 
 @tl.compute
 def dot_rows(x: tl.f32[M, N, K], y: tl.f32[N, K]):
-    return tl.tensor(
-        tl.sum((x[i, j, k] * y[j, k] for j in N for k in K), ordered=True) for i in M
-    )
+    return tl.tensor(tl.sum((x[i, j, k] * y[j, k] for j in N for k in K), ordered=True) for i in M)
 
 
 @tl.compute

@@ -17,9 +17,7 @@ N, T = tl.dims("N T")
 def test_axes_compare_with_every_i64(limit: int) -> None:
     @tl.compute
     def compared(x: tl.i64[N]):
-        return tl.tensor(
-            tl.where(i < limit, x[i], 0) + tl.where(i > limit, 2 * x[i], 0) for i in N
-        )
+        return tl.tensor(tl.where(i < limit, x[i], 0) + tl.where(i > limit, 2 * x[i], 0) for i in N)
 
     x = np.ones(4, np.int64)
     places = range(4)
