@@ -246,7 +246,8 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
                 yield from format_stmt(stmt.otherwise, depth + 1, mark)
         case Store():
             left = ", ".join(f"{buffer.name}[{offset}]" for buffer, offset in stmt.targets)
-            yield line(f"{left} = {', '.join(map(format_expr, stmt.values))}")
+            exact = "  # exact" if stmt.exact else ""
+            yield line(f"{left} = {', '.join(map(format_expr, stmt.values))}{exact}")
         case Allocate():
             buffer = stmt.buffer
             zeroed = "  # zeroed" if stmt.zeroed else ""
