@@ -6,7 +6,7 @@ from tensorlang.config import Settings, read_settings
 
 
 def test_defaults():
-    assert read_settings({}) == Settings(None, "auto", 3.0, "cpu")
+    assert read_settings({}) == Settings(None, "auto", None, "cpu")
     assert read_settings({"TENSORLANG_TARGET": " ", "OMP_NUM_THREADS": "many"}) == Settings()
 
 
@@ -18,7 +18,7 @@ def test_values():
         "TENSORLANG_CPU": "haswell",
         "OMP_NUM_THREADS": "4,2",
     }
-    assert read_settings(environment) == Settings(4, "none", 0.0, "cpu -mcpu=znver3", "haswell")
+    assert read_settings(environment) == Settings(4, "none", 0.0, "cpu -mcpu=znver3", cpu="haswell")
     assert read_settings({**environment, "TENSORLANG_NUM_THREADS": "3"}).num_threads == 3
     cache = read_settings({"TENSORLANG_CACHE": "OFF", "TENSORLANG_CACHE_SIZE": "500 MiB"})
     assert (cache.cache, cache.cache_bytes) == ("off", 500 << 20)

@@ -78,8 +78,7 @@ def fingerprint(target: CpuTarget) -> str:
     """Return all that code depends on besides its program: processors, versions of LLVM."""
     binding = llvm_binding()
     llvm = ".".join(map(str, binding.llvm_version_info))
-    # the rules read the facts of this machine, whatever the target
-    return f"{target!r} {host_target()!r} llvmlite {llvmlite_version()} LLVM {llvm}"
+    return f"{target!r} llvmlite {llvmlite_version()} LLVM {llvm}"
 
 
 def describe(artefact: CpuArtefact) -> dict[str, Any]:

@@ -78,8 +78,14 @@ class CompiledGraph:
         """Return an instance with room for a C function, which repeated calls run."""
         return object.__new__(callable_type(cls))
 
-    def __init__(self, program: GraphProgram, functions: Sequence[CompiledFunction]) -> None:
+    def __init__(
+        self,
+        program: GraphProgram,
+        functions: Sequence[CompiledFunction],
+        recipe: Recipe | None = None,
+    ) -> None:
         self.program = program
+        self._recipe = recipe
         self.functions = tuple(functions)
         self.__name__ = program.name
         self.__doc__ = program.documentation or CompiledGraph.__doc__

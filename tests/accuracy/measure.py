@@ -114,7 +114,8 @@ def all_halves(name: str, kind: str, target: str) -> Tally:
     special = ~np.isfinite(found)
     found[special] = np.where(same[special], 0, np.inf)
     tally = Tally()
-    tally.add(found, (x.astype(np.float64),))
+    with np.errstate(invalid="ignore"):  # NaN among all inputs
+        tally.add(found, (x.astype(np.float64),))
     return tally
 
 
@@ -141,14 +142,15 @@ def _sample(generator: np.random.Generator, dtype: np.dtype, operand: int) -> np
     part = BLOCK // 8
     integer = np.uint32 if dtype.itemsize == 4 else np.uint64
     limit = 745.0 if dtype.itemsize == 8 else 104.0
-    x = np.concatenate(
-        [
-            generator.integers(0, np.iinfo(integer).max, 2 * part, integer).view(dtype),
-            *[generator.uniform(-width, width, part) for width in (1, 10, limit)],
-            np.exp(generator.uniform(-40, 3, part)) * generator.choice([-1, 1], part),
-            1 + generator.normal(0, 1e-3, part),
-            np.round(generator.uniform(-50, 50, part)) * (0.5 if operand else np.pi / 2),
-        ]
-    ).astype(dtype)
+    with np.errstate(invalid="ignore"):  # NaN among random bits
+        x = np.concatenate(
+            [
+                generator.integers(0, np.iinfo(integer).max, 2 * part, integer).view(dtype),
+                *[generator.uniform(-width, width, part) for width in (1, 10, limit)],
+                np.exp(generator.uniform(-40, 3, part)) * generator.choice([-1, 1], part),
+                1 + generator.normal(0, 1e-3, part),
+                np.round(generator.uniform(-50, 50, part)) * (0.5 if operand else np.pi / 2),
+            ]
+        ).astype(dtype)
     generator.shuffle(x)
     return x

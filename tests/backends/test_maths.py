@@ -234,6 +234,8 @@ def test_special_values(dtype: DType) -> None:
         got = evaluate(name, dtype, 8, "cpu", x)
         assert not np.signbit(got[0])
         assert np.signbit(got[1]), f"{name}(-0.0) lost its sign"
+        if name != "erf":  # whose slope is not 1
+            np.testing.assert_array_equal(got[5:7], x[5:7], err_msg=f"{name} of the least numbers")
 
 
 def neighbours(value: float, kind: np.dtype, count: int = 40) -> np.ndarray:
