@@ -8,9 +8,11 @@ variable                   meaning
 ``TENSORLANG_NUM_THREADS``  threads that a compiled function may use; without it,
                            ``OMP_NUM_THREADS``, else the processors this process may run on
 ``TENSORLANG_OPENMP``      ``auto`` (the default): an OpenMP runtime that is loaded already, else
-                           the system's; ``none``: run on one thread; or a path to a library
+                           one of the machine, else threads of the operating system; ``system``:
+                           those; ``none``: run on one thread; or a path to a library
 ``TENSORLANG_PARALLEL_FROM``  microseconds of estimated work on one thread from which a call is
-                           worth several (3); 0 makes every parallel loop run in parallel
+                           worth several: by default 20, or 3 where idle threads spin; 0 makes
+                           every parallel loop run in parallel
 ``TENSORLANG_RECYCLE``     mebibytes of large results that nobody uses any more to keep for the next
                            ones (256); 0 returns them to the system at once
 ``TENSORLANG_CACHE``       the folder of compiled code; ``off`` keeps none; by default the user's
@@ -30,7 +32,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 
-_PARALLEL_FROM = 3.0  # microseconds; a fork-join of two threads costs about one
 _CACHE_BYTES = 1 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
@@ -44,7 +45,7 @@ class Settings:
 
     num_threads: int | None = None
     openmp: str = "auto"
-    parallel_from: float = _PARALLEL_FROM
+    parallel_from: float | None = None
     target: str = "cpu"
     recycled_bytes: int = _RECYCLED
     cache: str = "auto"
@@ -89,10 +90,10 @@ def _num_threads(environment: Mapping[str, str]) -> int | None:
     return int(outermost) if outermost.isdecimal() and int(outermost) >= 1 else None
 
 
-def _microseconds(environment: Mapping[str, str]) -> float:
+def _microseconds(environment: Mapping[str, str]) -> float | None:
     text = environment.get("TENSORLANG_PARALLEL_FROM", "").strip()
     if not text:
-        return _PARALLEL_FROM
+        return None
     try:
         value = float(text)
     except ValueError:

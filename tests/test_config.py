@@ -6,7 +6,7 @@ from tensorlang.config import Settings, read_settings
 
 
 def test_defaults():
-    assert read_settings({}) == Settings(None, "auto", 3.0, "cpu")
+    assert read_settings({}) == Settings(None, "auto", None, "cpu")
     assert read_settings({"TENSORLANG_TARGET": " ", "OMP_NUM_THREADS": "many"}) == Settings()
 
 

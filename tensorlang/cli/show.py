@@ -22,6 +22,7 @@ from tensorlang.schedule.schedule import Schedule
 KINDS = ("schedule", "loops", "llvm", "asm")
 
 _NOTE_COLUMN = 60
+_STORE = re.compile(r"\s*([\w.]+)(?:\[[^=]*\])? [-+*&|^]?=(?!=)(?! (?:local|global|shared) )")
 _CLUTTER = re.compile(r"\.(cfi_|p2align|ident|type|size|file)|\.L(tmp|func)\w*:")
 
 
@@ -74,7 +75,7 @@ def quote(place: tuple[str, int]) -> str:
 def _beside_stores(text: str, lines: Lines) -> Iterator[str]:
     last = None
     for line in text.splitlines():
-        found = re.match(r"\s*([\w.]+)(?:\[[^=]*\])? [-+*&|^]?=(?!=)", line)
+        found = _STORE.match(line)
         place = None if found is None else line_of(found.group(1), lines)
         # a tile of a hundred stores says once where it comes from
         if place is None or place == last:

@@ -84,7 +84,7 @@ class SpecializingFunction:
     def _resolve(
         self, args: tuple[Any, ...], keywords: Mapping[str, Any]
     ) -> tuple[CompiledFunction, BoundCall]:
-        plain = not keywords or (self._takes_out and keywords.keys() == {"out"})
+        plain = not keywords or (self._takes_out and set(keywords) == {"out"})
         kinds = _kinds(args) if plain else None
         if kinds is not None:
             function = self._by_kinds.get(kinds)

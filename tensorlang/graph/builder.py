@@ -239,6 +239,11 @@ class Graph:
     def __str__(self) -> str:
         return str(self._program)
 
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
+
     def __repr__(self) -> str:
         program = self._program
         return f"<graph {self.name}: {len(program.inputs)} inputs, {len(program.nodes)} nodes>"

@@ -23,7 +23,8 @@ def compile_graph(program: GraphProgram, options: CompileOptions) -> CompiledGra
     if not program.outputs:
         raise definition_error(f"the graph {program.name} has no output; call g.output(y) first")
     optimized = optimize(program, options.opt_level)
-    return CompiledGraph(optimized, [_compile(node, options) for node in optimized.nodes])
+    functions = [_compile(node, options) for node in optimized.nodes]
+    return CompiledGraph(optimized, functions, recipe=(compile_graph, (program, options)))
 
 
 def _compile(node: Node, options: CompileOptions) -> CompiledFunction:

@@ -78,8 +78,14 @@ class CompiledGraph:
         """Return an instance with room for a C function, which repeated calls run."""
         return object.__new__(callable_type(cls))
 
-    def __init__(self, program: GraphProgram, functions: Sequence[CompiledFunction]) -> None:
+    def __init__(
+        self,
+        program: GraphProgram,
+        functions: Sequence[CompiledFunction],
+        recipe: Recipe | None = None,
+    ) -> None:
         self.program = program
+        self._recipe = recipe
         self.functions = tuple(functions)
         self.__name__ = program.name
         self.__doc__ = program.documentation or CompiledGraph.__doc__
@@ -254,6 +260,11 @@ class CompiledGraph:
 
     def __str__(self) -> str:
         return str(self.program)
+
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
 
     def __repr__(self) -> str:
         return f"<compiled graph {self.__name__}: {len(self._steps)} functions>"

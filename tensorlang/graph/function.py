@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import pickle
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -194,10 +195,29 @@ class GraphFunction:
         graph.output(*outputs)
         return graph
 
+    def __reduce__(self) -> str:
+        """Pickle by name, as Python's functions are."""
+        name = self.function.__qualname__
+        found: Any = sys.modules.get(self.function.__module__)
+        for part in name.split("."):
+            found = getattr(found, part, None)
+        if found is not self:
+            raise pickle.PicklingError(
+                f"the graph function {self.name} cannot be pickled: it is not found as "
+                f"{self.function.__module__}.{name}.\nPut it at the top level of a module, or "
+                f"pickle tl.compile({self.name}), which holds its graph"
+            )
+        return name
+
     def __str__(self) -> str:
         if self.is_generic:
             return f"{self!r}: traced for each rank and dtype; print(g.graph(tl.f32[M, N]))"
         return str(self.graph())
+
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
 
     def __repr__(self) -> str:
         return f"<graph function {self.name}({', '.join(p.name for p in self.parameters)})>"

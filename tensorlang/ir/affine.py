@@ -480,11 +480,19 @@ def linear_coefficient(index: Affine, variable: Var) -> int | None:
     return result
 
 
-def substitute(index: Affine, mapping: Mapping[Var, AffineLike]) -> Affine:
-    """Return ``index`` with variables replaced, simultaneously and at any depth."""
+def substitute(
+    index: Affine,
+    mapping: Mapping[Var, AffineLike],
+    value: Callable[[ValueAtom], AffineLike] | None = None,
+) -> Affine:
+    """Return ``index`` with variables replaced, simultaneously and at any depth.
+
+    ``value`` replaces what is taken from data; whoever substitutes in much that is shared gives
+    one that remembers (``walk.Substitution``).
+    """
     if not index.terms:
         return index
-    return map_atoms(index, lambda atom: _substitute_atom(atom, mapping))
+    return map_atoms(index, lambda atom: _substitute_atom(atom, mapping, value))
 
 
 def map_atoms(index: Affine, replace: Callable[[Atom], AffineLike]) -> Affine:
@@ -503,20 +511,26 @@ def map_atoms(index: Affine, replace: Callable[[Atom], AffineLike]) -> Affine:
     return _from_sums(constant, sums) if changed else index
 
 
-def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLike:
+def _substitute_atom(
+    atom: Atom,
+    mapping: Mapping[Var, AffineLike],
+    value: Callable[[ValueAtom], AffineLike] | None,
+) -> AffineLike:
     match atom:
         case Var():
             return mapping.get(atom, atom)
         case FloorDiv():
-            operand = substitute(atom.operand, mapping)
+            operand = substitute(atom.operand, mapping, value)
             return atom if operand is atom.operand else operand // atom.divisor
         case SymbolicDiv():
-            operand, divisor = (substitute(part, mapping) for part in (atom.operand, atom.divisor))
+            operand, divisor = (
+                substitute(part, mapping, value) for part in (atom.operand, atom.divisor)
+            )
             if operand is atom.operand and divisor is atom.divisor:
                 return atom
             return operand // divisor if divisor != ZERO else ZERO  # as where it is evaluated
         case Product():
-            factors = [_substitute_atom(factor, mapping) for factor in atom.factors]
+            factors = [_substitute_atom(factor, mapping, value) for factor in atom.factors]
             if all(new is old for new, old in zip(factors, atom.factors, strict=True)):
                 return atom
             result = ONE
@@ -524,17 +538,18 @@ def _substitute_atom(atom: Atom, mapping: Mapping[Var, AffineLike]) -> AffineLik
                 result = result * affine(factor)
             return result
         case Min():
-            operands = [substitute(operand, mapping) for operand in atom.operands]
+            operands = [substitute(operand, mapping, value) for operand in atom.operands]
             if all(new is old for new, old in zip(operands, atom.operands, strict=True)):
                 return atom
             return minimum(*operands)
         case ValueAtom():
             if atom.variables.isdisjoint(mapping):
                 return atom
-            from tensorlang.ir.expr import index_from_value
-            from tensorlang.ir.walk import substitute_in_expr
+            if value is None:
+                from tensorlang.ir.walk import Substitution
 
-            return index_from_value(substitute_in_expr(atom.expr, mapping))
+                value = Substitution(mapping).value
+            return value(atom)
 
 
 def evaluate(index: Affine, values: Mapping[Var, int]) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias, Union
+from weakref import WeakValueDictionary
 
 from tensorlang.dtypes import DType, bool_, i64
 from tensorlang.ir.affine import (
@@ -214,13 +215,46 @@ def loads_of(*roots: Expr) -> tuple[Load, ...]:
 def expr_variables(*roots: Expr) -> frozenset[Var]:
     """Return the variables that the expressions depend on through their indices."""
     found: set[Var] = set()
-    for expr in iterate(*roots):
+    for expr in postorder(roots, children):  # an index knows the variables of its values
         for index in index_forms(expr):
             found |= variables_of(index)
     return frozenset(found)
 
 
-def structural_key(expr: Expr) -> Key:
+class StructuralKey:
+    """A sortable key of an expression, hashed once and made once.
+
+    Keys of expressions hold those of the expressions inside their indices. Equal ones are one
+    object (but for two threads that make them at once), so that nobody compares or hashes again
+    and again what lies deep inside.
+    """
+
+    __slots__ = ("__weakref__", "_hash", "rows")
+
+    def __init__(self, rows: Key) -> None:
+        self.rows = rows
+        self._hash = hash(rows)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return (
+            isinstance(other, StructuralKey)
+            and self._hash == other._hash
+            and self.rows == other.rows
+        )
+
+    def __lt__(self, other: StructuralKey) -> bool:
+        return self.rows < other.rows
+
+    def __hash__(self) -> int:
+        return self._hash
+
+
+_keys: WeakValueDictionary[Key, StructuralKey] = WeakValueDictionary()
+
+
+def structural_key(expr: Expr) -> StructuralKey:
     """Return a sortable key, equal exactly for expressions that are built alike.
 
     The key lists the distinct nodes, operands by their number, so that its length is that of the
@@ -231,7 +265,9 @@ def structural_key(expr: Expr) -> Key:
     for node in postorder((expr,), children):
         operands = tuple([numbers[id(operand)] for operand in children(node)])
         numbers[id(node)] = rows.setdefault(_structural_row(node, operands), len(rows))
-    return tuple(rows)
+    listed = tuple(rows)
+    known = _keys.get(listed)
+    return _keys.setdefault(listed, StructuralKey(listed)) if known is None else known
 
 
 def _structural_row(expr: Expr, operands: tuple[int, ...]) -> Key:
@@ -260,7 +296,7 @@ def _identity_of(expr: Expr) -> tuple[str, int]:
 
 def value_atom(expr: Expr) -> ValueAtom:
     """Return the atom that stands for the integer value ``expr`` inside an index expression."""
-    return ValueAtom(expr, expr_variables(expr), structural_key(expr))
+    return ValueAtom(expr, expr_variables(expr), (structural_key(expr),))
 
 
 def index_from_value(expr: Expr) -> Affine:

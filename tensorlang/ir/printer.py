@@ -19,7 +19,7 @@ import numpy as np
 from tensorlang.dtypes import f32
 from tensorlang.ir.abridge import abridged
 from tensorlang.ir.affine import Affine, Var, from_terms
-from tensorlang.ir.definition import Combiner, Definition, Stage, Tensor
+from tensorlang.ir.definition import Combiner, Condition, Definition, Stage, Tensor
 from tensorlang.ir.expr import (
     Bitcast,
     Call,
@@ -288,7 +288,14 @@ def format_program(program: Program) -> str:
     """Return a scheduled program with its signature."""
     header = f"{format_signature(program.definition)}:"
     streamed = [f"    # {tensor} is written past the caches" for tensor in program.streamed]
-    return "\n".join([header, *streamed, *format_stmt(distinct_names(program.body), 1)])
+    assumed = [f"    assume {_format_assumption(condition)}" for condition in program.conditions]
+    body = format_stmt(distinct_names(program.body), 1)
+    return "\n".join([header, *assumed, *streamed, *body])
+
+
+def _format_assumption(condition: Condition) -> str:
+    form = condition.form
+    return f"{form} == 0" if condition.equality else format_condition(form)
 
 
 def format_lowered(program: LoweredProgram) -> str:

@@ -36,16 +36,23 @@ from tensorlang.ir.definition import (
     Tensor,
 )
 from tensorlang.ir.expr import Expr, IndexValue, Load, ScalarRef, index_from_value
-from tensorlang.ir.walk import rewrite_expr
+from tensorlang.ir.walk import Done, rewrite_expr
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """What takes the place of variables, tensors and scalars; the rest stays as it is."""
+    """What takes the place of variables, tensors and scalars; the rest stays as it is.
+
+    ``done`` and ``values`` remember what was replaced, so that what is shared stays shared.
+    """
 
     variables: Mapping[Var, AffineLike] = field(default_factory=dict[Var, AffineLike])
     tensors: Mapping[Tensor, Tensor] = field(default_factory=dict[Tensor, Tensor])
     scalars: Mapping[Scalar, Expr] = field(default_factory=dict[Scalar, Expr])
+    done: Done = field(default_factory=dict[int, "tuple[Expr, Expr]"], repr=False, compare=False)
+    values: dict[ValueAtom, Affine] = field(
+        default_factory=dict[ValueAtom, Affine], repr=False, compare=False
+    )
 
 
 def replace_in_index(index: Affine, new: Replacement) -> Affine:
@@ -72,7 +79,10 @@ def _replace_in_atom(atom: Atom, new: Replacement) -> AffineLike:
         case Min():
             return minimum(*[replace_in_index(operand, new) for operand in atom.operands])
         case ValueAtom():
-            return index_from_value(replace_in_expr(atom.expr, new))
+            known = new.values.get(atom)
+            if known is None:
+                known = new.values[atom] = index_from_value(replace_in_expr(atom.expr, new))
+            return known
 
 
 def replace_in_expr(expr: Expr, new: Replacement) -> Expr:
@@ -90,7 +100,7 @@ def replace_in_expr(expr: Expr, new: Replacement) -> Expr:
             case _:
                 return node
 
-    return rewrite_expr(expr, visit)
+    return rewrite_expr(expr, visit, new.done)
 
 
 def rebuild_stages(

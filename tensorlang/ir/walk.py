@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
-from tensorlang.ir.affine import Affine, AffineLike, Var, substitute
+from tensorlang.ir.affine import Affine, AffineLike, ValueAtom, Var, substitute
 from tensorlang.ir.expr import (
     Bitcast,
     Call,
@@ -20,6 +21,8 @@ from tensorlang.ir.expr import (
     Placeholder,
     Select,
     children,
+    index_forms,
+    index_from_value,
     postorder,
 )
 from tensorlang.ir.lowered import Allocate, BoundsCheck, FlatLoad, PrefetchLine, Store
@@ -28,22 +31,34 @@ from tensorlang.ir.program import Alloc, Barrier, Compute, For, Fused, If, Prefe
 # --- expressions -----------------------------------------------------------------------------
 
 
-def rewrite_expr(expr: Expr, replace_node: Callable[[Expr], Expr]) -> Expr:
+Done: TypeAlias = dict[int, tuple[Expr, Expr]]
+"""Nodes and what became of them, by identity; a node is kept so that its id is not used again."""
+
+
+def rewrite_expr(
+    expr: Expr, replace_node: Callable[[Expr], Expr], done: Done | None = None
+) -> Expr:
     """Return ``expr`` with ``replace_node`` applied to every node, operands first.
 
-    Index expressions are left alone; use :func:`map_indices` for those.
+    Index expressions are left alone; use :func:`map_indices` for those. With ``done``, nodes that
+    were rewritten before, by the same function, are not looked at again.
     """
-    done: dict[int, Expr] = {}
-    for node in postorder((expr,), children):
-        done[id(node)] = replace_node(_with_children(node, done))
-    return done[id(expr)]
+    known: Done = {} if done is None else done
+
+    def operands(node: Expr) -> tuple[Expr, ...]:
+        return () if id(node) in known else children(node)
+
+    for node in postorder((expr,), operands):
+        if id(node) not in known:
+            new = with_children(node, [known[id(operand)][1] for operand in children(node)])
+            known[id(node)] = (node, replace_node(new))
+    return known[id(expr)][1]
 
 
-def _with_children(node: Expr, done: Mapping[int, Expr]) -> Expr:
-    """Return ``node`` on the rewritten operands, itself where none of them changed."""
-    old = children(node)
-    new = tuple([done[id(operand)] for operand in old])
-    if all(one is other for one, other in zip(new, old, strict=True)):
+def with_children(node: Expr, operands: list[Expr]) -> Expr:
+    """Return ``node`` on other operands, itself where none of them changed."""
+    new = tuple(operands)
+    if all(one is other for one, other in zip(new, children(node), strict=True)):
         return node
     match node:
         case Call():
@@ -60,30 +75,68 @@ def _with_children(node: Expr, done: Mapping[int, Expr]) -> Expr:
 
 def map_indices(expr: Expr, transform: Callable[[Affine], Affine]) -> Expr:
     """Return ``expr`` with ``transform`` applied to each index expression in it."""
+    return rewrite_expr(expr, lambda node: with_indices(node, transform))
 
-    def visit(node: Expr) -> Expr:
-        match node:
-            case IndexValue():
-                return IndexValue(transform(node.index), node.dtype)
-            case Load():
-                return Load(node.tensor, tuple([transform(index) for index in node.indices]))
-            case FlatLoad():
-                checks = tuple(
-                    [
-                        BoundsCheck(transform(c.index), transform(c.extent), c.site)
-                        for c in node.checks
-                    ]
-                )
-                return FlatLoad(node.buffer, transform(node.offset), checks)
-            case _:
-                return node
 
-    return rewrite_expr(expr, visit)
+def with_indices(node: Expr, transform: Callable[[Affine], Affine]) -> Expr:
+    """Return a node with other index expressions, itself where none of them changed."""
+    old = index_forms(node)
+    if not old:
+        return node
+    new = tuple([transform(index) for index in old])
+    if all(one is other for one, other in zip(new, old, strict=True)):
+        return node
+    match node:
+        case IndexValue():
+            return IndexValue(new[0], node.dtype)
+        case Load():
+            return Load(node.tensor, new)
+        case FlatLoad():
+            checks = tuple(
+                [
+                    BoundsCheck(index, extent, check.site)
+                    for check, index, extent in zip(node.checks, new[1::2], new[2::2], strict=True)
+                ]
+            )
+            return FlatLoad(node.buffer, new[0], checks)
+        case _:
+            return node
 
 
 def substitute_in_expr(expr: Expr, mapping: Mapping[Var, AffineLike]) -> Expr:
     """Return ``expr`` with variables replaced in all of its index expressions."""
-    return map_indices(expr, lambda index: substitute(index, mapping)) if mapping else expr
+    return Substitution(mapping).expr(expr) if mapping else expr
+
+
+class Substitution:
+    """Replaces variables in any number of expressions, in what they share once.
+
+    An index that is taken from data holds an expression, whose loads have such indices again: in
+    a search over a table each step mentions the one before several times, and without a memory
+    the work would double with every step.
+    """
+
+    def __init__(self, mapping: Mapping[Var, AffineLike]) -> None:
+        self.mapping = mapping
+        self._exprs: Done = {}
+        self._values: dict[ValueAtom, AffineLike] = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        """Return a value expression with the variables replaced."""
+        return rewrite_expr(expr, lambda node: with_indices(node, self.index), self._exprs)
+
+    def index(self, index: Affine) -> Affine:
+        """Return an index expression with the variables replaced."""
+        return substitute(index, self.mapping, self.value)
+
+    def value(self, atom: ValueAtom) -> AffineLike:
+        """Return what takes the place of a value that is taken from data."""
+        if atom.variables.isdisjoint(self.mapping):
+            return atom
+        known = self._values.get(atom)
+        if known is None:
+            known = self._values[atom] = index_from_value(self.expr(atom.expr))
+        return known
 
 
 def replace_placeholders(expr: Expr, values: Mapping[Placeholder, Expr]) -> Expr:
@@ -145,14 +198,15 @@ def substitute_in_stmt(stmt: Stmt, mapping: Mapping[Var, AffineLike]) -> Stmt:
     """Return ``stmt`` with variables replaced in extents, boxes, bindings, guards and addresses."""
     if not mapping:
         return stmt
+    replaced = Substitution(mapping)
 
     def forms(indices: tuple[Affine, ...]) -> tuple[Affine, ...]:
-        return tuple([substitute(index, mapping) for index in indices])
+        return tuple([replaced.index(index) for index in indices])
 
     def visit(node: Stmt) -> Stmt:
         match node:
             case For():
-                return replace(node, extent=substitute(node.extent, mapping))
+                return replace(node, extent=replaced.index(node.extent))
             case Fused():
                 return replace(node, extents=forms(node.extents))
             case Alloc() | Prefetch():
@@ -164,8 +218,8 @@ def substitute_in_stmt(stmt: Stmt, mapping: Mapping[Var, AffineLike]) -> Stmt:
             case If():
                 return replace(node, condition=forms(node.condition))
             case Store():
-                targets = tuple([(b, substitute(offset, mapping)) for b, offset in node.targets])
-                values = tuple([substitute_in_expr(value, mapping) for value in node.values])
+                targets = tuple([(b, replaced.index(offset)) for b, offset in node.targets])
+                values = tuple([replaced.expr(value) for value in node.values])
                 return Store(targets, values)
             case Seq() | Allocate() | Barrier():
                 return node

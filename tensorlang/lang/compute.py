@@ -346,6 +346,11 @@ class Operator:
             )
         return format_definition(self.definition())
 
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
+
     def __repr__(self) -> str:
         return f"<operator {self.name}({', '.join(p.name for p in self.parameters)})>"
 

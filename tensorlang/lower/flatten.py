@@ -33,7 +33,6 @@ from tensorlang.ir.affine import (
     affine,
     map_atoms,
     minimum,
-    substitute,
 )
 from tensorlang.ir.definition import Order, Scatter, Stage, Tensor
 from tensorlang.ir.expr import (
@@ -61,7 +60,7 @@ from tensorlang.ir.lowered import (
 )
 from tensorlang.ir.program import Alloc, Barrier, Compute, For, If, Prefetch, Program, Seq, Stmt
 from tensorlang.ir.routines import operands_of, unit_of
-from tensorlang.ir.walk import map_children, replace_placeholders
+from tensorlang.ir.walk import Substitution, map_children, replace_placeholders
 from tensorlang.lower.buffers import ArrayLayout, Home, caller_home, owned_home
 from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.order import lower_order
@@ -152,7 +151,7 @@ class _Flattener:
     def compute(self, compute: Compute) -> Store:
         stage = compute.stage
         mapping = dict(zip(stage.variables, compute.binding, strict=False))
-        instance = _Instance(self, compute, mapping)
+        instance = _Instance(self, compute, Substitution(mapping))
         indices = compute.binding[: len(stage.axes)]
         targets = [self.home(compute, tensor) for tensor in stage.tensors]
         values = [
@@ -236,15 +235,21 @@ class _Instance:
 
     flattener: _Flattener
     compute: Compute
-    mapping: Mapping[Var, Affine]
-    done: dict[int, Expr] = field(default_factory=dict[int, Expr])
+    substitution: Substitution
+    done: dict[int, tuple[Expr, Expr]] = field(default_factory=dict[int, "tuple[Expr, Expr]"])
+    atoms: dict[ValueAtom, Affine] = field(default_factory=dict[ValueAtom, Affine])
+    substituted: _Instance | None = None
 
     def value(self, expr: Expr) -> Expr:
-        if id(expr) not in self.done:
-            for node in postorder((expr,), children):
-                if id(node) not in self.done:
-                    self.done[id(node)] = self.translate(node)
-        return self.done[id(expr)]
+        done = self.done
+
+        def operands(node: Expr) -> tuple[Expr, ...]:
+            return () if id(node) in done else children(node)
+
+        for node in postorder((expr,), operands):
+            if id(node) not in done:  # the node is kept: its id is not used again
+                done[id(node)] = (node, self.translate(node))
+        return done[id(expr)][1]
 
     def translate(self, expr: Expr) -> Expr:
         """Return a node over its operands, which were translated before."""
@@ -278,6 +283,15 @@ class _Instance:
             case _:
                 raise TypeError(f"{type(expr).__name__} is not a value of a scheduled program")
 
+    def inner(self) -> _Instance:
+        """Return what translates values inside of indices, which are substituted already."""
+        if not self.substitution.mapping:
+            return self
+        if self.substituted is None:
+            nothing = Substitution({})
+            self.substituted = _Instance(self.flattener, self.compute, nothing)
+        return self.substituted
+
     def load(self, load: Load) -> FlatLoad:
         home = self.flattener.home(self.compute, load.tensor)
         indices = tuple([self.index(index) for index in load.indices])
@@ -291,15 +305,17 @@ class _Instance:
         return FlatLoad(home.buffer, home.offset(indices), tuple(checks))
 
     def index(self, index: Affine) -> Affine:
-        index = substitute(index, self.mapping)
+        index = self.substitution.index(index)
         return map_atoms(index, self.atom) if depends_on_data(index) else index
 
     def atom(self, atom: Atom) -> AffineLike:
         """Translate the values inside an atom of an index expression."""
         match atom:
             case ValueAtom():
-                inner = replace(self, mapping={}, done={})  # substituted already
-                return value_atom(inner.value(atom.expr))
+                known = self.atoms.get(atom)
+                if known is None:
+                    known = self.atoms[atom] = affine(value_atom(self.inner().value(atom.expr)))
+                return known
             case FloorDiv():
                 return map_atoms(atom.operand, self.atom) // atom.divisor
             case SymbolicDiv():

@@ -12,24 +12,30 @@ their own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from tensorlang.errors import CompileError
-from tensorlang.ir.affine import Affine, Var, affine, atom_variables, substitute
-from tensorlang.ir.expr import Expr, IndexValue
+from tensorlang.ir.affine import (
+    Affine,
+    AffineLike,
+    ValueAtom,
+    Var,
+    affine,
+    atom_variables,
+    substitute,
+)
+from tensorlang.ir.expr import Expr
 from tensorlang.ir.lowered import (
     Allocate,
-    BoundsCheck,
     Buffer,
-    FlatLoad,
     LoweredProgram,
     PrefetchLine,
     Store,
 )
 from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
-from tensorlang.ir.walk import rewrite_expr, sequence
-from tensorlang.lower.replace_buffer import replace_buffers_in_index
+from tensorlang.ir.walk import Done, Substitution, rewrite_expr, sequence, with_indices
+from tensorlang.lower.replace_buffer import MovedAccesses
 
 
 def unroll(program: LoweredProgram) -> LoweredProgram:
@@ -42,7 +48,7 @@ class _Unroller:
 
     def __init__(self) -> None:
         self.seen: set[Var | Buffer] = set()
-        self.at = _Substitution().apply
+        self.at = _Substitution()
 
     def visit(
         self, stmt: Stmt, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
@@ -112,33 +118,45 @@ class _Unroller:
         self, store: Store, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
     ) -> Store:
 
-        def at(index: Affine) -> Affine:
-            return self.visit_index(index, values, buffers)
-
-        def visit_expr(node: Expr) -> Expr:
-            match node:
-                case FlatLoad():
-                    checks = [
-                        BoundsCheck(at(check.index), at(check.extent), check.site)
-                        for check in node.checks
-                    ]
-                    buffer = buffers.get(node.buffer, node.buffer)
-                    return FlatLoad(buffer, at(node.offset), tuple(checks))
-                case IndexValue():
-                    return IndexValue(at(node.index), node.dtype)
-                case _:
-                    return node
-
-        targets = [(buffers.get(b, b), at(offset)) for b, offset in store.targets]
-        results = tuple([rewrite_expr(value, visit_expr) for value in store.values])
-        return Store(tuple(targets), results)
+        copy = _Copy(self.at, values, buffers)
+        targets = [(buffers.get(b, b), copy.index(offset)) for b, offset in store.targets]
+        return Store(tuple(targets), tuple([copy.expr(value) for value in store.values]))
 
     def visit_index(
         self, index: Affine, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]
     ) -> Affine:
         """Return an index at ``values``; what it takes from data may lie in a buffer replaced."""
-        index = self.at(index, values)
-        return replace_buffers_in_index(index, buffers) if buffers else index
+        return _Copy(self.at, values, buffers).index(index)
+
+
+class _Copy:
+    """The expressions of one copy of a statement; what they share is copied once."""
+
+    def __init__(
+        self,
+        at: _Substitution,
+        values: Mapping[Var, Affine],
+        buffers: Mapping[Buffer, Buffer],
+    ) -> None:
+        self.at = at
+        self.values = values
+        self.substitution = Substitution(values)
+        self.moved = MovedAccesses(lambda b, offset: (buffers.get(b, b), offset))
+        self.replaces = bool(buffers)
+        self.done: Done = {}
+
+    def expr(self, expr: Expr) -> Expr:
+        """Return a value expression at the values, with buffers replaced."""
+        copied = rewrite_expr(expr, lambda node: with_indices(node, self._at), self.done)
+        return self.moved.expr(copied) if self.replaces else copied
+
+    def index(self, index: Affine) -> Affine:
+        """Return an index expression at the values, with buffers replaced."""
+        copied = self._at(index)
+        return self.moved.index(copied) if self.replaces else copied
+
+    def _at(self, index: Affine) -> Affine:
+        return self.at.apply(index, self.values, self.substitution.value)
 
 
 class _Substitution:
@@ -150,7 +168,12 @@ class _Substitution:
     def __init__(self) -> None:
         self.parts: dict[int, _Parts] = {}
 
-    def apply(self, form: Affine, values: Mapping[Var, Affine]) -> Affine:
+    def apply(
+        self,
+        form: Affine,
+        values: Mapping[Var, Affine],
+        value: Callable[[ValueAtom], AffineLike],
+    ) -> Affine:
         """Return ``form`` with variables replaced by ``values``."""
         if not values or not form.terms:
             return form
@@ -159,7 +182,7 @@ class _Substitution:
             parts = self.parts[id(form)] = _split(form, frozenset(values))
         if not parts.moving.terms:
             return form
-        return substitute(parts.moving, values) + parts.fixed
+        return substitute(parts.moving, values, value) + parts.fixed
 
 
 @dataclass(frozen=True, slots=True)

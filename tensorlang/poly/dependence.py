@@ -106,8 +106,8 @@ def find_dependences(accesses: Accesses) -> Dependences:
         sinks.append(relation)
         times.append(_at_the_end(nest, relation))
     flow = (
-        isl.UnionAccessInfo.from_sink(union_of(nest, sinks))
-        .set_must_source(union_of(nest, sources))
+        isl.UnionAccessInfo.from_sink(union_of(nest, map(canonical, sinks)))
+        .set_must_source(union_of(nest, map(canonical, sources)))
         .set_schedule_map(union_of(nest, times))
         .compute_flow()
     )
@@ -130,6 +130,16 @@ def _split(
 
     relation.foreach_map(sort)
     return union_of(nest, parts[0]), union_of(nest, parts[1]), union_of(nest, parts[2])
+
+
+def canonical(relation: isl.Map) -> isl.Map:
+    """Return ``relation`` with its equalities found and its divisions in terms of them.
+
+    Without that, isl's dataflow depends on what was asked of the relation before, which leaves its
+    divisions known or unknown, and in a rare case loses the writer of a read: an index such as
+    ``(80 * l1 + l4 - 16 * o) mod 16``, whose ``l4 // 16`` a guard names too.
+    """
+    return relation.detect_equalities()
 
 
 def union_of(nest: Nest, relations: Iterable[isl.Map]) -> isl.UnionMap:

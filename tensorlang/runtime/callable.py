@@ -252,6 +252,11 @@ class CompiledFunction:
             ),
         )
 
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(f"{self!r}\n{self.source('loops')}")
+
     def __repr__(self) -> str:
         signature = format_signature(self.definition).removeprefix("def ")
         return f"<compiled {signature} for {self._origin.target}>"

@@ -15,7 +15,7 @@ The structs are those of ``plans``; NumPy's array struct is public and was probe
 
 DISPATCH = "tensorlang_dispatch"
 
-IMPORTS = ("ndarray_type", "new_array", "gate")
+IMPORTS: tuple[str, ...] = ("ndarray_type", "new_array", "gate")
 """Symbols that the linker must be given; the others are Python's own."""
 
 CODE = """

@@ -11,16 +11,20 @@ and right.
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
+from importlib.metadata import version
 from typing import Any
 
 import numpy as np
 
 from tensorlang.errors import TensorlangError
+from tensorlang.runtime.cache import the_store
 from tensorlang.runtime.dispatch_code import CODE, DISPATCH, IMPORTS
 from tensorlang.runtime.plans import Plan, kind_of_call
 from tensorlang.vectorcall import STATE_OFFSET, attach, callable_type, gate, is_supported
@@ -140,27 +144,41 @@ def _dispatcher() -> Dispatcher | None:
     if not is_supported() or not arrays_are_as_expected():
         return None
     from tensorlang.backends.llvm import machine
-    from tensorlang.targets.cpu import host_target
 
-    code = CODE.replace("STATE_OFFSET", str(STATE_OFFSET))
     try:
-        target = host_target()
-        module = machine.optimise(code, target, 3, vectorize=False)
-        object_code = machine.object_code(module, target, 3)
-        symbols = dict(zip(IMPORTS, _addresses(), strict=True))
-        address, engine = machine.link(object_code, DISPATCH, symbols, "tensorlang.dispatch")
+        symbols: dict[str, int] = dict(zip(IMPORTS, _addresses(), strict=True))
+        address, engine = machine.link(_object_code(), DISPATCH, symbols, "tensorlang.dispatch")
     except (TensorlangError, RuntimeError, ImportError):
         return None
     return Dispatcher(address, engine)
 
 
+def _object_code() -> bytes:
+    """Return the machine code: from the store of compiled code, or made and put there."""
+    from tensorlang.backends.llvm import machine
+    from tensorlang.targets.cpu import host_target
+
+    text = CODE.replace("STATE_OFFSET", str(STATE_OFFSET))
+    target = host_target()
+    parts = (text, repr(target), version("llvmlite"))
+    key = hashlib.sha256("\0".join(parts).encode()).hexdigest()
+    store = the_store()
+    record = store.read(key) if store is not None else None
+    if record is not None:
+        return record.code
+    module = machine.optimise(text, target, 3, vectorize=False)
+    code = machine.object_code(module, target, 3)
+    if store is not None:
+        store.write(key, {"name": "fast calls"}, code)
+    return code
+
+
 def _addresses() -> tuple[int, int, int]:
     """Return the addresses of ``dispatch_code.IMPORTS``."""
-    from numpy._core import _multiarray_umath  # pyright: ignore[reportPrivateUsage]
-
+    umath: Any = import_module("numpy._core._multiarray_umath")
     get: Any = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    table = get(vars(_multiarray_umath)["_ARRAY_API"], None)
+    table = get(vars(umath)["_ARRAY_API"], None)
     new_array = ctypes.c_size_t.from_address(table + 8 * _NEW_FROM_DESCRIPTOR).value
     return id(np.ndarray), new_array, ctypes.addressof(gate)
 

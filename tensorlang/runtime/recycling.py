@@ -57,7 +57,7 @@ class Pool:
         self._lock = threading.Lock()
 
     def lease(self, size: int) -> Array:
-        """Return ``size`` bytes, aligned and uninitialised; raises MemoryError if there are none."""
+        """Return ``size`` bytes, aligned and uninitialised, or raise MemoryError."""
         rounded = _rounded(size) + ALIGNMENT
         memory = self._take(rounded)
         if memory is None:

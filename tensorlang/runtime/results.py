@@ -104,8 +104,8 @@ def _as_output(parameter: TensorParameter, value: Any) -> Array:
     where = f"{parameter.function}: out ({parameter.name}) must be an array"
     if isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray):
         return cast("Array", value)
-    if isinstance(value, np.ma.MaskedArray) or not is_foreign_array(value):
-        raise TypeError(f"{where}, found {type(value).__name__}")
+    if isinstance(value, np.ma.MaskedArray) or not is_foreign_array(cast("object", value)):
+        raise TypeError(f"{where}, found {type(cast('object', value)).__name__}")
     try:
         return as_numpy_view(value)
     except TypeError as error:

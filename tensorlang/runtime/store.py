@@ -114,6 +114,11 @@ class Store:
         self._written += 1
         return True
 
+    def remove(self, key: str) -> None:
+        """Remove the record of ``key``, if it is there."""
+        with suppress(OSError):
+            self._path(key).unlink()
+
     @contextmanager
     def lock(self, key: str) -> Generator[None]:
         """Let one process at a time make the record of ``key``, as far as the system can.

@@ -105,11 +105,18 @@ def set_num_threads(number: int) -> None:
 def threads_for(serial_seconds: float) -> int:
     """Return how many threads to give a call that one thread would finish in ``serial_seconds``.
 
-    Starting threads costs about a microsecond, so that little work stays on one.
+    Little work stays on one, and a thread more must have half of what several are worth it from.
     """
-    if serial_seconds * 1e6 < settings().parallel_from or not openmp().is_parallel:
+    runtime = openmp()
+    worth = settings().parallel_from
+    if worth is None:
+        worth = runtime.start_microseconds
+    microseconds = serial_seconds * 1e6
+    if microseconds < worth or not runtime.is_parallel:
         return 1
-    return num_threads()
+    if not worth:
+        return num_threads()
+    return min(num_threads(), max(2, int(2 * microseconds / worth)))
 
 
 def _processors() -> int:

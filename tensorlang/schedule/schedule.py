@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from operator import index
-from typing import Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from tensorlang.errors import ScheduleError
 from tensorlang.ir.program import LoopKind, Scope, Tail
@@ -44,6 +44,9 @@ from tensorlang.schedule.primitives.vectorize import Vectorize
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.session import Session
 from tensorlang.schedule.trace import JSON_VERSION, LayoutText, Step, step_from_json, to_python
+
+if TYPE_CHECKING:
+    from tensorlang.schedule.explain import Explanation
 
 LoopArgument = Loop | str
 StageArgument = StageHandle | str
@@ -357,10 +360,40 @@ class Schedule(Session):
             raise self._error(refusal, "verify()")
         return evidence
 
+    def explain(self, target: str = "cpu", **sizes: int) -> Explanation:
+        """Return what the program costs as it stands; it prints as tables.
+
+        Per loop the iterations, the bytes that one iteration touches with the cache that holds
+        them, and the strides of the accesses; per stage how often it runs, and how often each
+        element is computed; the bytes between caches and memory, and the least time that the
+        target's arithmetic and memory allow. ``sizes`` are put in for those that are not fixed;
+        without numbers, counts are forms over the sizes, and there is no bound.
+
+        Raises ScheduleError for a name that is no size of the operator.
+        """
+        from tensorlang.schedule.explain import explain
+        from tensorlang.targets.cpu import parse_cpu_target
+
+        named = {size.name: size for size in self.definition.sizes}
+        for name in sizes:
+            if name not in named:
+                known = ", ".join(named) or "none: all are fixed"
+                raise self._error(
+                    Refusal(f"{name} is no size of {self.definition.name}", f"its sizes: {known}"),
+                    "explain()",
+                )
+        values = {named[name]: index(value) for name, value in sizes.items()}
+        return explain(self.program, parse_cpu_target(target), values)
+
+    def _repr_html_(self) -> str:
+        from tensorlang.ir.html import program_html
+
+        return program_html(str(self))
+
     def default(self, target: str = "cpu") -> Self:
         """Apply the rules' steps to an untouched schedule; returns the schedule itself.
 
-        The rules choose for the vectors, registers and caches of ``target``'s processor, and make
+        The rules choose for the vectors, registers and caches of ``target``'s processor. They make
         use of what ``assume`` said before, and of nothing else.
         """
         from tensorlang.schedule.rules import apply_rules

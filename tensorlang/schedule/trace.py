@@ -106,15 +106,6 @@ def _from_json(value: Any) -> Any:
 
 
 def to_python(operator: str, fixed: Mapping[str, Any], steps: tuple[Step, ...]) -> str:
-    """Return source that rebuilds a schedule: one line a step, results under readable names."""
+    """Return source that rebuilds a schedule: one line a step, with everything named by text."""
     sizes = "".join(f", {key}={value!r}" for key, value in fixed.items())
-    lines = [f"s = tl.schedule({operator}{sizes})"]
-    for step in steps:
-        names = ", ".join(_identifier(result) for result in step.results)
-        lines.append(f"{names} = s.{step}" if names else f"s.{step}")
-    return "\n".join(lines)
-
-
-def _identifier(path: str) -> str:
-    name = "".join(c if c.isalnum() else "_" for c in path.split("/")[-1])
-    return f"_{name}" if name[:1].isdigit() else name
+    return "\n".join([f"s = tl.schedule({operator}{sizes})", *(f"s.{step}" for step in steps)])

@@ -295,6 +295,24 @@ def test_compiled_functions_pickle():
     assert "proved" in str(pickle.loads(pickle.dumps(compile(s))).report)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"target": "cpu -mcpu=x86-64-v2", "opt_level": 1},
+        {"fast_math": True, "N": 5},
+        {"check_bounds": False, "verify": False},
+    ],
+)
+def test_pickles_keep_options_targets_and_sizes(options):
+    first = compile(axpy, **options)
+    again = pickle.loads(pickle.dumps(first))
+    for kind in ("schedule", "loops", "llvm", "asm"):
+        assert again.source(kind) == first.source(kind)
+    assert again.report.target == first.report.target == options.get("target", "cpu")
+    arguments = np.arange(5.0), np.ones(5)
+    np.testing.assert_array_equal(again(*arguments), first(*arguments))
+
+
 @pytest.mark.parametrize("target", ["gpu", "cpu -march=x", "cpu -mcpu=nonsense", ""])
 def test_unknown_targets(target):
     with pytest.raises(tl.CompileError, match=re.escape(f'target "{target}"')):

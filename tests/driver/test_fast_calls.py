@@ -145,9 +145,35 @@ def test_one_array_for_two_parameters_does_not_bind_them_together():
     for _ in range(3):
         assert not minus(x, x).any()
         assert not minus(y=x, x=x).any()
-    np.testing.assert_array_equal(minus(x, y), x - y)
+    for _ in range(4):
+        np.testing.assert_array_equal(minus(x, y), x - y)
+        np.testing.assert_array_equal(minus(x=x, y=y), x - y)
     np.testing.assert_array_equal(minus(y=x, x=y), y - x)
-    np.testing.assert_array_equal(minus(x=x, y=y), x - y)
+    for wrong in ({"x": x, "z": y}, {"x": x, "out": y}):
+        with pytest.raises(TypeError, match="has no parameter z|misses the argument y"):
+            minus(**wrong)
+
+
+def test_what_shapes_and_strides_do_not_tell_is_looked_at_each_time():
+    f = tl.compile(add)
+    memory, y = numbers(9, 8), numbers(6)
+    left, apart, across = memory[:4, :6], memory[5:, :6], memory[1:5, :6]
+    frozen = apart.copy()
+    frozen.flags.writeable = False
+    for _ in range(4):
+        expected = left + y
+        assert f(left, y, out=apart) is apart
+        np.testing.assert_array_equal(apart, expected)
+        f(frozen, y, out=np.zeros_like(frozen))
+    assert f._fast.plans == 2
+    with pytest.raises(ValueError, match="shares memory with x"):
+        f(left, y, out=across)
+    with pytest.raises(ValueError, match="shares memory with x"):
+        f(across, y, out=left)
+    with pytest.raises(ValueError, match="is read-only"):
+        f(frozen.copy(), y, out=frozen)
+    with pytest.raises(ValueError, match="shares memory with y"):
+        f(np.zeros((1, 6), np.float32), y, out=y.reshape(1, 6))
 
 
 def test_plans_are_bounded():

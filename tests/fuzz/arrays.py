@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from random import Random
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.fuzz.memory import fenced
 from tests.fuzz.operators import Held, Sample
+from tests.fuzz.values import UNSIGNED
 
 SIZES = (0, 1, 2, 3, 5, 7, 11, 13, 3, 4, 5, 7, 8, 9, 15, 16, 17)
 """Zero, one, two, primes, and around the tiles 4, 8 and 16."""
@@ -23,7 +25,11 @@ PLACEMENTS = (
 )  # fmt: skip
 
 Array = np.ndarray[Any, Any]
-NUMPY = {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "bool": "?"}
+NUMPY: dict[str, Any] = {
+    "f32": "f4", "f64": "f8", "f16": "f2", "bf16": ml_dtypes.bfloat16, "bool": "?",
+    "i8": "i1", "i16": "i2", "i32": "i4", "i64": "i8",
+    "u8": "u1", "u16": "u2", "u32": "u4", "u64": "u8",
+}  # fmt: skip
 
 
 def draw_sizes(random: Random, dims: Sequence[str]) -> dict[str, int]:
@@ -59,6 +65,7 @@ def draw_arguments(
         arguments.append(lay_out(random, array, placement))
     for held in sample.scalars:
         number = random.randrange(-4, 5)
+        number = abs(number) if held.element.dtype in UNSIGNED else number
         arguments.append(float(number) if held.element.is_float else number)
     return arguments
 
@@ -81,7 +88,7 @@ def _elements(
         info = np.iinfo(dtype)
         array = generator.integers(info.min, info.max, shape, dtype, endpoint=True)
         return np.where(generator.random(shape) < 0.1, info.min, array)
-    return generator.integers(-4, 5, shape).astype(dtype)
+    return generator.integers(0 if dtype.kind == "u" else -4, 5, shape).astype(dtype)
 
 
 def lay_out(random: Random, array: Array, placement: str) -> Array:

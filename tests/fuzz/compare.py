@@ -34,9 +34,10 @@ def disagreement(outputs: Sequence[Held], expected: Any, found: Any) -> str | No
 def _difference(held: Held, right: Any, got: Any) -> str | None:
     if right.shape != got.shape or right.dtype != got.dtype:
         return f"{got.dtype}{got.shape} instead of {right.dtype}{right.shape}"
-    if right.dtype.kind != "f":
+    if right.dtype.kind not in "fV":  # V: bf16
         wrong = right != got
     else:
+        right, got = right.astype(np.float64), got.astype(np.float64)
         tolerance = SLACK * held.element.error
         with np.errstate(all="ignore"):
             same = (right == got) | (np.isnan(right) & np.isnan(got))

@@ -14,8 +14,10 @@ from random import Random
 
 from tests.fuzz.values import (
     FLOATS,
+    HALVES,
     INTEGERS,
     LARGEST,
+    UNSIGNED,
     Value,
     add,
     clipped,
@@ -28,7 +30,11 @@ from tests.fuzz.values import (
 Load = Callable[[str], Value]
 """Returns something of a dtype to start from: a load, a scalar, an axis, a constant."""
 
-FLOAT_LIMIT = 1000.0
+FLOAT_LIMIT = {"f32": 1000.0, "f64": 1000.0, "f16": 60.0, "bf16": 60.0}
+DTYPES = (
+    *["f32", "f64", "i32", "i64"] * 3, "f16", "bf16", "i8", "i16", "u8", "u16", "u32", "u64"
+)  # fmt: skip
+"""The dtypes of numbers, the usual ones more often."""
 
 
 def expression(random: Random, load: Load, dtype: str, depth: int) -> Value:
@@ -47,7 +53,7 @@ def expression(random: Random, load: Load, dtype: str, depth: int) -> Value:
         if dtype in FLOATS
         else _integer(random, load, dtype, depth)
     )
-    if dtype in FLOATS and found.bound > FLOAT_LIMIT:
+    if dtype in FLOATS and found.bound > FLOAT_LIMIT[dtype]:
         return clipped(found, 8)
     return found
 
@@ -70,6 +76,7 @@ def literal(random: Random, dtype: str) -> Value:
         condition = random.choice(["tl.cast(1, tl.bool)", "tl.cast(0, tl.bool)"])
         return Value(condition, dtype)
     number = random.choice([-3, -2, -1, 0, 1, 2, 3, 7])
+    number = abs(number) if dtype in UNSIGNED else number
     text = f"tl.cast({number}, tl.{dtype})"
     return Value(text, dtype, float(max(abs(number), 1)))
 
@@ -85,16 +92,21 @@ def convert(random: Random, x: Value, dtype: str) -> Value:
     if x.is_float and dtype in INTEGERS:
         if not x.is_exact:
             return literal(random, dtype)
-        return Value(f"tl.cast({x.text}, tl.{dtype})", dtype, max(x.bound, 1.0))
-    if dtype in FLOATS and x.dtype in INTEGERS and x.bound > 1000:
+        bound = LARGEST[dtype] if dtype in UNSIGNED else min(max(x.bound, 1.0), LARGEST[dtype])
+        return Value(f"tl.cast({x.text}, tl.{dtype})", dtype, bound)
+    if dtype in FLOATS and x.dtype in INTEGERS and x.bound > FLOAT_LIMIT[dtype]:
         x = Value(f"({x.text} % 7)", x.dtype, 7.0)
-    if dtype in INTEGERS and x.bound >= LARGEST[dtype]:
+    if dtype in HALVES and x.bound > FLOAT_LIMIT[dtype]:
+        x = clipped(x, 8)
+    if dtype in INTEGERS and (
+        x.bound >= LARGEST[dtype] or (dtype in UNSIGNED and x.dtype not in UNSIGNED)
+    ):
         return Value(f"tl.cast({x.text}, tl.{dtype})", dtype, LARGEST[dtype])
     return rounded(f"tl.cast({x.text}, tl.{dtype})", dtype, x.bound, x.error, x.step)
 
 
 def _other(random: Random, dtype: str) -> str:
-    return random.choice([d for d in ("f32", "f64", "i32", "i64", "bool") if d != dtype])
+    return random.choice([d for d in (*DTYPES, "bool", "bool") if d != dtype])
 
 
 def _float(random: Random, load: Load, dtype: str, depth: int) -> Value:
@@ -186,16 +198,17 @@ def _integer(random: Random, load: Load, dtype: str, depth: int) -> Value:
         case "mul":
             return multiply(x, again())
         case "div":
-            y = random.choice([str(random.choice([-3, -2, 2, 3, 8])), again().text])
+            numbers = [2, 3, 8] if dtype in UNSIGNED else [-3, -2, -1, 2, 3, 8]
+            y = random.choice([str(random.choice(numbers)), again().text])
             return Value(f"({x.text} // {y})", dtype, min(x.bound + 1, wide))
         case "mod":
-            y = random.choice(["3", "4", "-5", again().text])
-            bound = 5.0 if y in ("3", "4", "-5") else wide
+            y = random.choice(["3", "4", "7" if dtype in UNSIGNED else "-5", again().text])
+            bound = 7.0 if y in ("3", "4", "-5", "7") else wide
             return Value(f"({x.text} % {y})", dtype, bound)
         case "bits":
             return Value(f"({x.text} {random.choice('&|^')} {again().text})", dtype, wide)
         case "shift":
-            amount = random.choice(["1", "3", f"({again().text} & 15)"])
+            amount = random.choice(["1", "3", "7", f"({again().text} & 15)", again().text])
             return Value(f"({x.text} {random.choice(['<<', '>>'])} {amount})", dtype, wide)
         case "extreme":
             y = again()
@@ -205,7 +218,8 @@ def _integer(random: Random, load: Load, dtype: str, depth: int) -> Value:
             form = random.choice(["(-{})", "abs({})", "(~{})", "tl.sign({})", "tl.popcount({})"])
             if "popcount" in form:
                 return Value(f"tl.cast(tl.popcount({x.text}), tl.{dtype})", dtype, 64.0)
-            return Value(form.format(x.text), dtype, min(x.bound + 1, wide))
+            bound = wide if dtype in UNSIGNED else min(x.bound + 1, wide)
+            return Value(form.format(x.text), dtype, bound)
 
 
 def _bool(random: Random, load: Load, depth: int) -> Value:
@@ -217,7 +231,7 @@ def _bool(random: Random, load: Load, depth: int) -> Value:
     if kind == "logic":
         a, b = (expression(random, load, "bool", depth - 1).text for _ in range(2))
         return Value(f"({a} {random.choice('&|^')} {b})", "bool")
-    dtype = random.choice(["f32", "f64", "i32", "i64"])
+    dtype = random.choice(DTYPES)
     a = exact(random, load, dtype, depth - 1)
     if kind == "nan" and a.is_float:
         return Value(f"tl.{random.choice(['isnan', 'isinf'])}({a.text})", "bool")

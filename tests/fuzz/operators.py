@@ -14,11 +14,24 @@ from random import Random
 from typing import Any
 
 import tensorlang as tl
+from tests.fuzz.expressions import DTYPES as NUMBERS
 from tests.fuzz.expressions import convert, exact, expression, literal
 from tests.fuzz.indices import Index, Loop, draw_index
-from tests.fuzz.values import FLOATS, INTEGERS, LARGEST, UNIT, Value, add, rounded
+from tests.fuzz.values import (
+    FLOATS,
+    HALVES,
+    INTEGERS,
+    LARGEST,
+    UNIT,
+    UNSIGNED,
+    Value,
+    add,
+    clipped,
+    either,
+    rounded,
+)
 
-DTYPES = ("f32", "f32", "f32", "f64", "i32", "i64", "bool")
+DTYPES = (*["f32", "f32", "f32", "f64", "i32", "i64", "bool"] * 2, *NUMBERS[-8:])
 LONGEST = 17  # the largest size that is drawn; bounds of sums rely on it
 
 
@@ -94,7 +107,7 @@ class Maker:
                 return None
             loop = self.random.choice(usable)
             number = sum(1 for held in self.inputs if held.below)
-            dtype = self.random.choice(["i32", "i64"])
+            dtype = self.random.choice(["i32", "i64", "i64", *INTEGERS])
             held = Held(f"ids{number}", (loop.extent,), Value("", dtype, 0.0), extent)
             self.inputs.append(held)
             return f"{held.name}[{loop.name}]"
@@ -179,7 +192,7 @@ class Maker:
             ["map"] * 4
             + ["follow"] * 5
             + ["reduce"] * 6
-            + ["inner", "inner", "scan", "scan", "pad", "tuple"]
+            + ["inner", "inner", "scan", "scan", "pad", "tuple", "order", "order", "scatter"]
         )
         match random.choice(kinds):
             case "map":
@@ -194,6 +207,10 @@ class Maker:
                 self._scan(name)
             case "pad":
                 self._pad(name)
+            case "order":
+                self._order(name)
+            case "scatter":
+                self._scatter(name)
             case _:
                 self._tuple(name)
 
@@ -250,7 +267,7 @@ class Maker:
         triangles = [n for n, loop in enumerate(inner) for o in loops if o.extent == loop.extent]
         kind = random.choice(
             ["sum", "sum", "sum", "sum", "max", "min", "prod", "argmax", "argmin", "any", "all",
-             "custom"]
+             "custom", "ordered"]
         )  # fmt: skip
         if triangles and random.random() < 0.35 and kind not in ("argmax", "argmin"):
             which = triangles[0]
@@ -270,7 +287,13 @@ class Maker:
         if kind in ("any", "all"):
             element = expression(random, load, "bool", depth)
             return f"tl.{kind}({element.text}{clauses})", Value("", "bool")
-        dtype = random.choice(["f32", "f32", "f64", "i32", "i64"])
+        dtype = random.choice(["f32", "f32", *NUMBERS])
+        if kind == "ordered":
+            dtype = random.choice(["f32", "f64", "i32", "u8"])
+            element = exact(random, load, dtype, depth)
+            value = _reduced("sum", element, count)
+            whole = Value("", dtype, value.bound, 0.0, 0.0 if value.error else value.step)
+            return f"tl.sum(({element.text}{clauses}), ordered=True)", whole
         if kind in ("argmax", "argmin"):
             element = exact(random, load, dtype, depth)
             return f"tl.{kind}({element.text}{clauses})", Value("", "i64", float(count))
@@ -282,6 +305,8 @@ class Maker:
                 error = element.error * other.bound + other.error * element.bound
                 text = f"{element.text} * {other.text}"
                 element = rounded(text, dtype, bound, error, element.step * other.step)
+        if dtype in HALVES and kind == "sum" and element.bound > 4:
+            element = clipped(element, 4)  # so that f16 does not overflow on the way
         if kind == "custom":
             return self._custom(element, clauses, count)
         if kind == "prod" and dtype in FLOATS:
@@ -312,9 +337,11 @@ class Maker:
         random = self.random
         outer = self._loops((0, 1, 1, 2), "ij")
         along = Loop("k", self._extent())
-        dtype = random.choice(["f32", "f64", "i32", "i64"])
+        dtype = random.choice(NUMBERS)
         element = expression(random, self.leaf([*outer, along]), dtype, random.choice([0, 1, 2]))
-        lowest = "-tl.inf" if dtype in FLOATS else "-1000"
+        if dtype in HALVES and element.bound > 4:
+            element = clipped(element, 4)
+        lowest = "-tl.inf" if dtype in FLOATS else "0" if dtype in UNSIGNED else "-100"
         combine, identity, kind = random.choice(
             [("lambda a, b: a + b", "0", "sum"), ("tl.maximum", lowest, "max")]
         )
@@ -347,6 +374,64 @@ class Maker:
         shape = (*held.shape[:axis], padded, *held.shape[axis + 1 :])
         self.tensors.append(Held(name, shape, held.element))
 
+    def _order(self, name: str) -> None:
+        """A sort; positions only of exact elements, lest rounding decide which comes first."""
+        random = self.random
+        fitting = [held for held in self.tensors if held.shape]
+        if not fitting:
+            self._map(name)
+            return
+        held = random.choice(fitting[-3:])
+        axis = random.randrange(len(held.shape))
+        kind = random.choice(["sort", "argsort", "topk"] if held.element.is_exact else ["sort"])
+        way = random.choice(["True", "False"])
+        places = Value("", "i64", float(longest(held.shape[axis])))
+        if kind == "topk":
+            other = f"t{int(name[1:]) + 1}"
+            call = f"tl.topk({held.name}, 2, axis={axis}, largest={way})"
+            self.lines.append(f"{name}, {other} = {call}")
+            shape = (*held.shape[:axis], "2", *held.shape[axis + 1 :])
+            self.tensors.append(Held(name, shape, held.element))
+            self.tensors.append(Held(other, shape, places))
+            return
+        self.lines.append(f"{name} = tl.{kind}({held.name}, axis={axis}, descending={way})")
+        element = held.element if kind == "sort" else places
+        self.tensors.append(Held(name, held.shape, element))
+
+    def _scatter(self, name: str) -> None:
+        random = self.random
+        fitting = [held for held in self.tensors if 0 < len(held.shape) < 3]
+        if not fitting:
+            self._map(name)
+            return
+        base = random.choice(fitting[-3:])
+        loops = self._loops((1, 1, 2), "kr")
+        gather = self._gather(loops)
+        index = [gather(extent) or "0" for extent in base.shape]
+        dtype = base.element.dtype
+        value = expression(random, self.leaf(loops), dtype, 1)
+        combine = random.choice(
+            ["None", "None", "'min'", "'max'", *([] if dtype == "bool" else ["'add'", "'add'"])]
+            + ["'mul'"] * (dtype in INTEGERS)
+        )
+        count = 1
+        for loop in loops:
+            count *= longest(loop.extent)
+        element = either("", base.element, value)
+        if combine == "'add'":
+            if dtype in HALVES:
+                value = clipped(value, 1)
+            element = add(base.element, _reduced("sum", value, count))
+            if element.error:
+                error = element.error + count * 4 * UNIT[dtype] * element.bound
+                element = Value("", dtype, element.bound, error, 0.0)
+        if combine == "'mul'":
+            element = Value("", dtype, LARGEST[dtype])
+        place = index[0] if len(index) == 1 else f"({', '.join(index)})"
+        body = f"(({place}, {value.text}){_clauses(loops)})"
+        self.lines.append(f"{name} = tl.scatter({base.name}, {body}, {combine})")
+        self.tensors.append(Held(name, base.shape, element))
+
     def _tuple(self, name: str) -> None:
         """A reduction whose state is a tuple: one stage, several tensors."""
         random = self.random
@@ -376,7 +461,7 @@ class Maker:
                 )
                 values = [Value("", x.dtype, LARGEST[x.dtype])] * 2
             case "softmax":
-                x = _tame(expression(random, load, random.choice(FLOATS), 1))
+                x = _tame(expression(random, load, random.choice(["f32", "f64"]), 1))
                 body = (
                     "lambda a, b: (tl.maximum(a[0], b[0]), "
                     "a[1] * tl.exp(tl.minimum(a[0] - tl.maximum(a[0], b[0]), 0)) + "
@@ -389,7 +474,7 @@ class Maker:
                     Value("", x.dtype, float(count), error * 4, 0.0),
                 ]
             case _:
-                x = _tame(expression(random, load, random.choice(FLOATS), 1))
+                x = _tame(expression(random, load, random.choice(["f32", "f64"]), 1))
                 one, zero = (f"tl.cast({n}, tl.{x.dtype})" for n in (1, 0))
                 names.append(f"t{int(name[1:]) + 2}")
                 body = f"welford, (0.0, 0.0, 0.0), (({x.text}, {zero}, {one}){clauses})"

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tests.fuzz.arrays import NUMPY, shape_of
@@ -139,8 +140,52 @@ def _scan(
     return found[::-1] if reverse else found
 
 
-def _folded(combine: Callable[..., Any], identity: Any) -> Callable[[Iterable[Any]], Any]:
-    return lambda elements: _reduce(combine, identity, elements)
+def _rank(x: Any) -> tuple[bool, Any]:
+    return (True, 0) if x != x else (False, x)
+
+
+def _argsort(x: Elements, *, axis: int = -1, descending: bool = False) -> Elements:
+    rows = np.moveaxis(x.array, axis, -1)
+    found = np.zeros(rows.shape, np.int64)
+    for place in np.ndindex(*rows.shape[:-1]):
+        keys = [_rank(key) for key in rows[place]]
+        found[place] = sorted(builtins.range(len(keys)), key=keys.__getitem__, reverse=descending)
+    return Elements(np.moveaxis(found, -1, axis))
+
+
+def _sort(x: Elements, *, axis: int = -1, descending: bool = False) -> Elements:
+    places = _argsort(x, axis=axis, descending=descending).array
+    return Elements(np.take_along_axis(x.array, places, axis))
+
+
+def _topk(x: Elements, k: int, *, axis: int, largest: bool) -> tuple[Elements, Elements]:
+    places = np.moveaxis(_argsort(x, axis=axis, descending=largest).array, axis, -1)[..., :k]
+    places = np.moveaxis(places, -1, axis)
+    return Elements(np.take_along_axis(x.array, places, axis)), Elements(places)
+
+
+def _scatter(base: Elements, updates: Iterable[Any], combine: str | None) -> Elements:
+    combined: dict[str | None, Callable[[Any, Any], Any]] = {
+        None: lambda a, b: b,
+        "add": lambda a, b: a + b,
+        "mul": lambda a, b: a * b,
+        "min": np.minimum,
+        "max": np.maximum,
+    }
+    array = base.array.copy()
+    if array.size == 0:  # no element needs an update, and whether one is made is not settled
+        return Elements(array)
+    for place, value in updates:
+        at = place if isinstance(place, tuple) else (place,)
+        if not all(0 <= i < extent for i, extent in zip(at, array.shape, strict=True)):
+            raise IndexError(at)
+        at = tuple(int(i) for i in at)
+        array[at] = combined[combine](array[at], value)
+    return Elements(array)
+
+
+def _folded(combine: Callable[..., Any], identity: Any) -> Callable[..., Any]:
+    return lambda elements, ordered=False: _reduce(combine, identity, elements)
 
 
 def _extreme(name: str) -> Callable[[Iterable[Any]], Any]:
@@ -180,7 +225,9 @@ def _pad(x: Elements, amounts: Mapping[int, tuple[int, int]], value: Any) -> Ele
 
 def _cast(x: Any, dtype: Any) -> Any:
     kind = np.dtype(dtype)
-    if kind.kind != "i" or not isinstance(x, float | np.floating):
+    if isinstance(x, ml_dtypes.bfloat16):
+        x = float(x)
+    if kind.kind not in "iu" or not isinstance(x, float | np.floating):
         return np.asarray(x).astype(kind)[()]
     if math.isnan(x):
         return kind.type(0)
@@ -220,6 +267,9 @@ TL = SimpleNamespace(
     rsqrt=_float(lambda x: 1 / np.sqrt(x)), sigmoid=_float(lambda x: 1 / (1 + np.exp(-x))),
     erf=_float(_erf), pow=lambda x, y: x.dtype.type(np.float64(x) ** y),
     fma=lambda x, a, b: x.dtype.type(np.float64(x) * a + b),
-    f32=np.float32, f64=np.float64, i32=np.int32, i64=np.int64, bool=np.bool_, inf=math.inf,
+    sort=_sort, argsort=_argsort, topk=_topk, scatter=_scatter,
+    f32=np.float32, f64=np.float64, f16=np.float16, bf16=ml_dtypes.bfloat16, bool=np.bool_,
+    i8=np.int8, i16=np.int16, i32=np.int32, i64=np.int64, inf=math.inf,
+    u8=np.uint8, u16=np.uint16, u32=np.uint32, u64=np.uint64,
 )  # fmt: skip
 """What the generated text uses of the language, element by element."""

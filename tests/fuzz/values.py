@@ -12,10 +12,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-FLOATS = ("f32", "f64")
-INTEGERS = ("i32", "i64")
-UNIT = {"f32": 2.0**-24, "f64": 2.0**-53}
-LARGEST = {"i32": 2.0**31, "i64": 2.0**63}
+FLOATS = ("f32", "f64", "f16", "bf16")
+HALVES = ("f16", "bf16")
+UNSIGNED = ("u8", "u16", "u32", "u64")
+INTEGERS = ("i32", "i64", "i8", "i16", *UNSIGNED)
+UNIT = {"f32": 2.0**-24, "f64": 2.0**-53, "f16": 2.0**-11, "bf16": 2.0**-8}
+LARGEST = {name: 2.0 ** (int(name[1:]) - (name[0] == "i")) for name in INTEGERS}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,8 @@ def rounded(text: str, dtype: str, bound: float, error: float, step: float) -> V
 
 def add(a: Value, b: Value, sign: str = "+") -> Value:
     text = f"({a.text} {sign} {b.text})"
+    if sign == "-" and a.dtype in UNSIGNED:
+        return Value(text, a.dtype, LARGEST[a.dtype])
     return rounded(text, a.dtype, a.bound + b.bound, a.error + b.error, min(a.step, b.step))
 
 

@@ -331,11 +331,11 @@ class LoweredCases:
             "stored values are well formed: i is used where it has no value\n    y[0] = x[i]"
         )
 
-    def address_from_data(op):
-        index = index_from_value(Cast(FlatLoad(op.x, affine(op.i)), i64))
-        return op.loop(op.store(offset=index)), (
-            "control depends on no data: int(i64(x[i])) depends on data\n"
-            "    y[int(i64(x[i]))] = x[i]"
+    def extent_from_data(op):
+        extent = index_from_value(Cast(FlatLoad(op.x, affine(0)), i64))
+        return For(op.i, extent, "serial", op.store()), (
+            "extents depend on no data: int(i64(x[0])) depends on data\n"
+            "    for i in int(i64(x[0])):"
         )
 
     def symbolic_lanes(op):

@@ -130,7 +130,7 @@ def best(x: tl.f32[M, N]):
 def ranked(x: tl.f32[M, N]):
     """The softmax of the greatest elements: a routine between stages of other kinds."""
     scaled = tl.tensor(x[i, j] * 2 for i in M for j in N)
-    values, places = tl.topk(scaled, 2)
+    values, places = tl.topk(scaled, 2)  # noqa: RUF059  (names the stage)
     e = tl.tensor(tl.exp(values[i, j] - values[i, 0]) for i in M for j in tl.range(2))
     total = tl.tensor(tl.sum(e[i, j] for j in tl.range(2)) for i in M)
     return tl.tensor(e[i, j] / total[i] for i in M for j in tl.range(2))

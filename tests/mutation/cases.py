@@ -257,6 +257,65 @@ def _lazy() -> tl.Schedule:
     return s
 
 
+def _shifted_block() -> tl.Schedule:
+    s = tl.schedule(double)
+    _, inner = s.split("i", 4, tail="shift")
+    s.vectorize(inner)
+    return s
+
+
+def _sliding() -> tl.Schedule:
+    s = tl.schedule(blur)
+    s.reverse_compute_at("blur", "h/i")
+    return s
+
+
+def _folded() -> tl.Schedule:
+    s = _sliding()
+    s.storage_fold("h", 0, 3)
+    return s
+
+
+def _folded_too_far() -> tl.Schedule:
+    s = _sliding()
+    s.storage_fold("h", 0, 2)
+    return s
+
+
+def _padded_rows() -> tl.Schedule:
+    s = tl.schedule(turned)
+    s.pad_storage("h", 1, 3)
+    return s
+
+
+def _swizzled() -> tl.Schedule:
+    s = tl.schedule(turned)
+    s.swizzle("h", 1, 2)
+    return s
+
+
+def _inlined_backwards() -> tl.Schedule:
+    s = tl.schedule(turned)
+    s.split("h/j", 4)
+    s.reverse_compute_inline("turned")
+    return s
+
+
+def _streamed() -> tl.Schedule:
+    s = tl.schedule(double)
+    _, inner = s.split("i", 8)
+    s.vectorize(inner)
+    s.stream("double")
+    return s
+
+
+def _prefetched() -> tl.Schedule:
+    s = tl.schedule(matmul)
+    s.cache_read("B", at="i")
+    s.prefetch("A", at="k", ahead=100)
+    return s
+
+
 def _exact() -> tl.Schedule:
     s = tl.schedule(double)
     s.split("i", 4, tail="exact")
@@ -321,6 +380,17 @@ CASES: dict[str, Case] = {
     "largest": Case(
         lambda: tl.schedule(largest), ([fenced(SPECIAL)], [whole(3, 5)]), lambda x: x.max(1)
     ),
+    "shifted block": Case(_shifted_block, VECTORS, _doubled),
+    "sliding": Case(_sliding, tuple([whole(n)] for n in (2, 3, 7, 10)), _blurred),
+    "folded": Case(_folded, tuple([whole(n)] for n in (2, 3, 7, 10)), _blurred),
+    "folded too far": Case(
+        _folded_too_far, tuple([whole(n)] for n in (2, 3, 7, 10)), _blurred, refused=True
+    ),
+    "padded rows": Case(_padded_rows, TABLES, lambda x: (x + 1).T * 2),
+    "swizzled": Case(_swizzled, TABLES, lambda x: (x + 1).T * 2),
+    "inlined backwards": Case(_inlined_backwards, TABLES, lambda x: (x + 1).T * 2),
+    "streamed": Case(_streamed, (*VECTORS, [whole(41)[1:]], [whole(43)[3:]]), _doubled),
+    "prefetched": Case(_prefetched, MATRICES, np.matmul),
     "parallel": Case(_parallel, MATRICES, np.matmul),
     "lazy": Case(_lazy, VECTORS, lambda x: np.concatenate([x[:0], [0] * len(x[:1]), x[:-1]])),
     "strided": Case(lambda: tl.schedule(double), ([whole(12)[::2]], [whole(12)[::-1]]), _doubled),

@@ -147,6 +147,69 @@ SCHEDULING = (
 
 LOWERING = (
     Mutation(
+        "the shifted block begins one late",
+        f"{PRIMITIVES}.split:Split._shifted",
+        "last = extent - size",
+        "last = extent - size + 1",
+        ("shifted block",),
+    ),
+    Mutation(
+        "a loop shorter than the shifted block is not guarded",
+        f"{PRIMITIVES}.split:Split._shifted",
+        "body = add_guard(body, extent - 1 - inner, around)",
+        "pass",
+        ("shifted block",),
+    ),
+    Mutation(
+        "a stage follows the first of its neighbours, not the last",
+        f"{PRIMITIVES}.reverse_compute_at:ReverseComputeAt._offsets",
+        "max(index.constant for index in d)",
+        "min(index.constant for index in d)",
+        ("sliding",),
+    ),
+    Mutation(
+        "storage is folded to one place less",
+        f"{PRIMITIVES}.storage_fold:StorageFold.apply",
+        "indices[self.axis] % self.size",
+        "indices[self.axis] % (self.size - 1)",
+        ("folded",),
+    ),
+    Mutation(
+        "storage_fold takes any size",
+        f"{PRIMITIVES}.storage_fold:StorageFold.check",
+        "require_proof(",
+        "(lambda *_: None)(",
+        ("folded too far",),
+    ),
+    Mutation(
+        "pad_storage brings rows together",
+        f"{PRIMITIVES}.pad_storage:PadStorage.apply",
+        "shape[self.axis] + self.by",
+        "shape[self.axis] - self.by",
+        ("padded rows",),
+    ),
+    Mutation(
+        "swizzle moves positions out of their block",
+        f"{PRIMITIVES}.swizzle:Swizzle.apply",
+        "column // size * size + (row + column) % size",
+        "column // size * size + (row + column) % (size - 1)",
+        ("swizzled",),
+    ),
+    Mutation(
+        "reverse_compute_inline keeps the order of the axes",
+        f"{PRIMITIVES}.reverse_compute_inline:ReverseComputeInline.apply",
+        "for n in order]",
+        "for n in range(len(order))]",
+        ("inlined backwards",),
+    ),
+    Mutation(
+        "a prefetch takes the place of the body of its loop",
+        f"{PRIMITIVES}.prefetch:Prefetch.apply",
+        "sequence(ask, old.body)",
+        "ask",
+        ("prefetched",),
+    ),
+    Mutation(
         "a bound from a guard is one too small",
         "tensorlang.lower.bound_loops:_end_early",
         "// -_slope(limit, loop.variable) + 1 for",
@@ -212,6 +275,20 @@ LOWERING = (
 )
 
 CODE = (
+    Mutation(
+        "stores past the caches ask for no alignment",
+        "tensorlang.backends.llvm.streaming:store_past_caches",
+        "if alignment >= needed:",
+        "if True:",
+        ("streamed",),
+    ),
+    Mutation(
+        "what is not aligned is not stored",
+        "tensorlang.backends.llvm.streaming:store_past_caches",
+        "(other, plain)):",
+        "(other, '')):",
+        ("streamed",),
+    ),
     Mutation(
         "a mask ends one lane early",
         "tensorlang.backends.llvm.masks:_emit_condition",

@@ -81,6 +81,54 @@ def test_little_work_stays_on_one_thread(monkeypatch):
     assert threads.threads_for(1e-3) == (4 if threads.openmp().is_parallel else 1)
 
 
+def test_a_thread_more_must_be_worth_it(monkeypatch):
+    monkeypatch.setattr(threads, "settings", lambda: read_settings({}))
+    threads.set_num_threads(64)
+    threads._state.openmp = openmp_module.OpenMP("x", "", 0, start_microseconds=20.0)
+    used = [threads.threads_for(microseconds * 1e-6) for microseconds in (19, 20, 101, 1000)]
+    assert used == [1, 2, 10, 64]
+
+
+def test_system_threads_share_the_work():
+    runtime = find_openmp("system")
+    assert runtime.is_parallel
+    barrier = threading.Barrier(3, timeout=30)  # only three at the same time get through
+    seen = []
+
+    def work(data):
+        barrier.wait()
+        seen.append((data, threading.get_ident()))
+
+    PARALLEL(runtime.entry)(FUNCTION(work), 42, 3, 0)
+    assert [data for data, _ in seen] == [42] * 3
+    assert len({ident for _, ident in seen}) == 3
+    assert len(calls_of(runtime, 1000)) == 257  # as many as one call starts at most, and itself
+
+
+SPIN = """
+import os, sys
+from tensorlang.runtime.openmp import find_openmp
+before = dict(os.environ)
+found = find_openmp()
+assert dict(os.environ) == before
+print(found.start_microseconds)
+"""
+
+
+@pytest.mark.parametrize(
+    ("setting", "start"), [({}, "20.0"), ({"OMP_WAIT_POLICY": "active"}, "3.0")]
+)
+def test_threads_spin_little_unless_the_user_decides(setting, start):
+    if not find_openmp("auto").is_parallel:
+        pytest.skip("no OpenMP runtime here")
+    clean = {k: v for k, v in os.environ.items() if k not in openmp_module._SPIN_SETTINGS}
+    done = subprocess.run(
+        [sys.executable, "-c", SPIN],
+        env={**clean, **setting}, cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.strip() == start
+
+
 @pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs processor affinity")
 def test_default_follows_affinity_and_environment():
     program = (

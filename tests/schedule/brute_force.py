@@ -58,6 +58,11 @@ RESTRICTIONS = (
     "changes with an outer loop",
     "does not divide the extent",
     "nothing inside .* reads|is a loop of .* itself",
+    "would combine into .* again",
+    "is accumulated in place",
+    "is streamed already",
+    "no axis of .* stands before axis 0",
+    "reads the same box of",
 )
 """Claims that restrict what a schedule may say, whatever the program computes."""
 

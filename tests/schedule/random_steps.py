@@ -126,7 +126,7 @@ def random_call(schedule: tl.Schedule, random: Random, names: tuple[str, ...] = 
         case "prefetch":
             tensors = [t.name for t in schedule.definition.inputs] + stages
             chain = random_chain(schedule, random)
-            keywords = {"at": chain[-1], "ahead": random.choice((0, 1, 1, 2, 9))}
+            keywords = {"at": chain[-1], "ahead": random.choice((1, 1, 2, 9))}
             if random.random() < 0.3:
                 keywords["along"] = random.choice(chain)
             return Call(name, (random.choice(tensors),), keywords)

@@ -8,6 +8,7 @@ One parse, one run of the pass builder's pipeline, one emission.
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
@@ -61,6 +62,9 @@ def _machine(triple: str, cpu: str, features: str, opt_level: int) -> Any:
     )
 
 
+_linking = threading.Lock()  # LLVM's linker takes one object file at a time
+
+
 @cache
 def jit() -> Any:
     """Return the process-wide linker of object files."""
@@ -74,5 +78,6 @@ def link(code: bytes, entry: str, symbols: dict[str, int], library: str) -> tupl
     builder.add_object_img(code).add_current_process().export_symbol(entry)
     for name, address in symbols.items():
         builder.import_symbol(name, address)
-    tracker = builder.link(jit(), library)
+    with _linking:
+        tracker = builder.link(jit(), library)
     return int(tracker[entry]), tracker

@@ -183,6 +183,11 @@ def consumers_of(program: Program, stage: Stage) -> list[Place]:
 def require_movable(program: Program, stage: Stage, step: str) -> None:
     """Refuse outputs, copies, and stages whose loops have been scheduled already."""
     require_inner(program, stage, step)
+    require_untouched(program, stage, step)
+
+
+def require_untouched(program: Program, stage: Stage, step: str) -> None:
+    """Refuse stages whose loops have been scheduled already."""
     for place in places_of(program.body):
         if place.compute.stage is stage and not is_untouched(place, stage):
             raise Refusal(
@@ -200,6 +205,11 @@ def require_inner(program: Program, stage: Stage, step: str) -> None:
             f"{stage.name} is an output, which the caller sees whole",
             f"{step} a stage that only other stages read; reverse_compute_at moves a consumer",
         )
+    require_no_copy(stage)
+
+
+def require_no_copy(stage: Stage) -> None:
+    """Refuse copies, which belong to the loop that they were made for."""
     if stage.copies is not None:
         raise Refusal(
             f"{label_of(stage)} is a copy, and stays where cache_read or cache_write put it",

@@ -23,13 +23,13 @@ from tensorlang.ir.affine import ZERO, Affine, Var, affine, depends_on, substitu
 from tensorlang.ir.definition import Axis, Stage, Tensor
 from tensorlang.ir.derivation import Factored
 from tensorlang.ir.expr import Load
-from tensorlang.ir.program import Alloc, Compute, For, Program, Stmt
+from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
 from tensorlang.ir.walk import rewrite, sequence, substitute_in_expr
 from tensorlang.schedule.boxes import Box, covers_box, writes_box, written_guard
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.place_inits import depth_of_place, reduction_variables
-from tensorlang.schedule.primitives.base import Outcome, require_plain, the_loop
+from tensorlang.schedule.primitives.base import Outcome, the_loop
 from tensorlang.schedule.primitives.caching import cache_name
 from tensorlang.schedule.primitives.decompose_reduction import the_place
 from tensorlang.schedule.refusal import Refusal
@@ -44,7 +44,14 @@ class Rfactor:
 
     def check(self, program: Program) -> None:
         """Refuse data loops, ordered combiners, cached accumulators, and tangled guards."""
-        require_plain(the_loop(program, self.loop), "rfactor")
+        loop = the_loop(program, self.loop)
+        if isinstance(loop, Fused) or (isinstance(loop.body, Fused) and loop.body.run is not None):
+            raise Refusal(
+                f"{self.loop} runs through a fused loop of several variables, or its pieces",
+                "rfactor before fuse; or fix the sizes, which fuse to one variable: "
+                "tl.schedule(op, N=1024)",
+                loops=(self.loop,),
+            )
         place = self._place(program)
         stage = place.compute.stage
         assert stage.combiner is not None

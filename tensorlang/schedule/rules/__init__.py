@@ -25,7 +25,7 @@ def apply_rules(schedule: Schedule, target: str = "cpu") -> None:
     apply(schedule, target)
 
 
-def ranges_of_sizes(definition: Definition, target: str) -> list[tuple[str, ...]]:
+def ranges_of_sizes(definition: Definition, target: str = "cpu") -> list[tuple[str, ...]]:
     """Return the assumptions, one tuple a range, under which other schedules are better."""
     from tensorlang.schedule.rules.machine import machine_of
     from tensorlang.schedule.rules.ranges import contraction_ranges

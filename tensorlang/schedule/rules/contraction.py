@@ -21,7 +21,7 @@ from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.facts import Facts
-from tensorlang.schedule.rules.few_rows import schedule_few_rows, takes_few_rows
+from tensorlang.schedule.rules.few_rows import few_rows_limit, schedule_few_rows
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
@@ -51,7 +51,8 @@ def schedule_contraction(
     facts = Facts(schedule.program.conditions)
     rows = facts.range_of(stage.axes[contraction.rows[-1]].extent)
     columns = facts.range_of(stage.axes[-1].extent)
-    if takes_few_rows(stage, contraction, rows):
+    few = few_rows_limit(stage, contraction)
+    if few and rows.is_at_most(few):
         schedule_few_rows(schedule, stage, contraction, machine, rows, columns, epilogue)
         return
     lanes = machine.lanes(stage.tensor.dtype)
@@ -96,7 +97,7 @@ def schedule_contraction(
     if _is_contiguous(stage, contraction):
         _pack(schedule, contraction, at, lanes)
     else:
-        _pack_transposed(schedule, stage, contraction, at)
+        _pack_transposed(schedule, stage, contraction, at, lanes)
 
 
 def _block_sums(
@@ -142,13 +143,23 @@ def _pack(schedule: Schedule, contraction: Contraction, at: Loop, lanes: int) ->
     schedule.vectorize(copy)
 
 
-def _pack_transposed(schedule: Schedule, stage: Stage, contraction: Contraction, at: Loop) -> None:
+def _pack_transposed(
+    schedule: Schedule, stage: Stage, contraction: Contraction, at: Loop, lanes: int
+) -> None:
     """Copy a panel of an operand that is contiguous along another axis so that columns are last."""
     place = _unit_axis(contraction.column_operand, stage)
     if place is None:
         return
     packed = schedule.cache_read(contraction.column_operand.tensor.name, at=at)
     schedule.layout(packed.name, lambda *i: (*i[:place], *i[place + 1 :], i[place]))
+    loops = list(packed.loops)
+    column = loops.pop(place)
+    if not column.extent.isdigit() or int(column.extent) < lanes:
+        return
+    block, lane = schedule.split(column, lanes)
+    schedule.reorder(*loops, block, lane)
+    schedule.vectorize(lane)
+    schedule.unroll(block)
 
 
 def _unit_axis(operand: Load, stage: Stage) -> int | None:

@@ -13,7 +13,8 @@ Input (matmul, M <= 32)             Output (512-bit vectors, f32)
 
 Packing would cost as much as the product itself. A block of the reduction is run over all panels
 before the next, so that the operand is read in long runs along its rows; the sums wait in the
-level-1 and level-2 caches, which hold few rows of them.
+level-1 and level-2 caches, which hold few rows of them. Where both operands lie along the
+reduction (``linear``: rows times rows), its lanes have sums of their own instead.
 """
 
 from __future__ import annotations
@@ -22,38 +23,58 @@ from typing import TYPE_CHECKING
 
 from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
+from tensorlang.schedule.rules.elementwise import vectorize_loop
 from tensorlang.schedule.rules.facts import Range
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
 from tensorlang.schedule.rules.registers import fill_registers
-from tensorlang.schedule.rules.tiles import choose_tile
+from tensorlang.schedule.rules.tiles import Tile, choose_tile
 
 if TYPE_CHECKING:
     from tensorlang.schedule.handles import Loop
     from tensorlang.schedule.schedule import Schedule
 
-FEW = 32
+_FEW = 32
 """Rows up to which reading an operand costs more than multiplying; more of them gain by packing."""
+
+_FEW_DOTS = 12
+"""The same where lanes run along the reduction, which costs an addition of lanes an element."""
 
 _DEPTH = 64
 _DEPTH_OF_A_VECTOR = 16
 """Steps of the reduction in a block: a hardware prefetcher follows about as many streams."""
 
+_DOTS = 8
+"""Columns of a tile of scalar products: as many streams at a time."""
+
 _BLOCK_BYTES = 4096
 """Columns that a thread takes at a time: pages of memory are read to their end."""
 
 
-def takes_few_rows(stage: Stage, contraction: Contraction, rows: Range) -> bool:
-    """Tell whether a contraction is the product of a matrix of few rows and one in row order."""
-    return (
-        rows.is_at_most(FEW)
-        and len(stage.axes) == 2
+def few_rows_limit(stage: Stage, contraction: Contraction) -> int:
+    """Return the rows up to which these loops are better than packed panels; 0: they never are."""
+    plain = (
+        len(stage.axes) == 2
         and len(stage.reduction_axes) == 1
         and len(contraction.rows) == 1
-        and linear_coefficient(contraction.column_operand.indices[-1], stage.axes[-1].variable) == 1
         and len(contraction.column_operand.indices) == 2
     )
+    if plain and _runs_along_columns(stage, contraction):
+        return _FEW
+    return _FEW_DOTS if plain and _runs_along_sums(stage, contraction) else 0
+
+
+def _runs_along_columns(stage: Stage, contraction: Contraction) -> bool:
+    last = contraction.column_operand.indices[-1]
+    return linear_coefficient(last, stage.axes[-1].variable) == 1
+
+
+def _runs_along_sums(stage: Stage, contraction: Contraction) -> bool:
+    """Tell whether both operands are contiguous along the reduction: rows times rows."""
+    variable = stage.reduction_axes[0].variable
+    operands = (contraction.row_operand, contraction.column_operand)
+    return all(linear_coefficient(operand.indices[-1], variable) == 1 for operand in operands)
 
 
 def schedule_few_rows(
@@ -67,9 +88,18 @@ def schedule_few_rows(
 ) -> None:
     """Schedule a product of few rows; an epilogue follows when a block of columns is done."""
     dtype = stage.tensor.dtype
+    along_sums = not _runs_along_columns(stage, contraction)
     lanes = machine.lanes(dtype)
-    tile = choose_tile(machine, dtype, rows, columns, parallel_columns=False)
-    width = tile.vectors * lanes
+    tile = choose_tile(
+        machine,
+        dtype,
+        rows,
+        columns,
+        most_vectors=_DOTS if along_sums else 4,
+        lanes=1 if along_sums else lanes,
+        parallel_columns=False,
+    )
+    width = tile.vectors if along_sums else tile.vectors * lanes
     block_width = _block_width(machine, rows, columns, width, dtype.bits // 8)
     last = stage if epilogue is None else epilogue
     i, j = schedule[last.name].loops[:2]
@@ -81,11 +111,28 @@ def schedule_few_rows(
     if epilogue is not None:
         if block is not None:
             schedule.compute_at(stage.name, block)
-        _, vector = schedule.split(j, lanes)
-        schedule.vectorize(vector)
+        vectorize_loop(schedule, j, lanes)
         i, j = schedule[stage.name].loops[:2]
+    if along_sums:
+        _multiply_rows(schedule, stage, i, j, tile, lanes)
+    else:
+        _stream_columns(schedule, stage, contraction, i, j, rows, tile, lanes)
+
+
+def _stream_columns(
+    schedule: Schedule,
+    stage: Stage,
+    contraction: Contraction,
+    i: Loop,
+    j: Loop,
+    rows: Range,
+    tile: Tile,
+    lanes: int,
+) -> None:
+    """Run a block of the reduction over all panels, so that the operand is read row by row."""
     k = schedule[stage.name].loops[-1]
     depth = _DEPTH if rows.high is None or rows.high > 8 else _DEPTH_OF_A_VECTOR
+    width = tile.vectors * lanes
     panel, in_panel = schedule.split(j, width)
     run, step = schedule.split(k, depth)
     strip, in_strip = schedule.split(i, tile.rows)
@@ -96,6 +143,29 @@ def schedule_few_rows(
     fill_registers(schedule, in_strip, in_panel, width, lanes)
     back = schedule.cache_write(stage.name, at=strip)
     vectorize_copy(schedule, back.name, lanes)
+
+
+def _multiply_rows(
+    schedule: Schedule, stage: Stage, i: Loop, j: Loop, tile: Tile, lanes: int
+) -> None:
+    """Multiply rows by rows: the lanes run along the reduction, and are added up at the end."""
+    k = schedule[stage.name].loops[-1]
+    if k.extent.isdigit() and int(k.extent) < lanes:
+        return
+    panel, in_panel = schedule.split(j, tile.vectors)
+    strip, in_strip = schedule.split(i, tile.rows)
+    step, lane = schedule.split(k, lanes)
+    schedule.reorder(panel, strip, step, in_strip, in_panel, lane)
+    partial = schedule.rfactor(lane)
+    *tiled, vector = _loops_below(schedule, partial.name, step)
+    schedule.vectorize(vector)
+    for loop in (*tiled, *_loops_below(schedule, stage.name, strip)):
+        schedule.unroll(loop)
+
+
+def _loops_below(schedule: Schedule, stage: str, loop: Loop) -> list[Loop]:
+    loops = list(schedule[stage].loops)
+    return loops[loops.index(loop) + 1 :]
 
 
 def _block_width(machine: Machine, rows: Range, columns: Range, width: int, size: int) -> int:

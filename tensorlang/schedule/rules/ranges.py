@@ -13,7 +13,7 @@ from __future__ import annotations
 from tensorlang.ir.affine import Affine, Var
 from tensorlang.ir.definition import Definition, Stage
 from tensorlang.schedule.rules.facts import Range
-from tensorlang.schedule.rules.few_rows import FEW, takes_few_rows
+from tensorlang.schedule.rules.few_rows import few_rows_limit
 from tensorlang.schedule.rules.kinds import Contraction, as_contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.tiles import choose_tile
@@ -30,8 +30,9 @@ def contraction_ranges(definition: Definition, machine: Machine) -> list[tuple[s
     stage, contraction = found
     ranges: list[tuple[str, ...]] = []
     rows = _size(stage.axes[contraction.rows[-1]].extent)
-    if rows is not None and takes_few_rows(stage, contraction, Range(0, FEW)):
-        ranges += [(f"{rows} <= 1",), (f"{rows} <= {FEW}",)]
+    few = few_rows_limit(stage, contraction)
+    if rows is not None and few:
+        ranges += [(f"{rows} <= 1",), (f"{rows} <= {few}",)]
     columns = _size(stage.axes[-1].extent)
     if columns is not None:
         limit = _narrow(stage, machine)

@@ -39,6 +39,11 @@ def schedule_reduction(
         _accumulate_columns(schedule, stage, machine, data, reduction, parallel=parallel)
 
 
+def _lanes(stage: Stage, machine: Machine) -> int:
+    """Return how many lanes all parts of the state have: an argmax of i8 counts in i64."""
+    return min(machine.lanes(tensor.dtype) for tensor in stage.tensors)
+
+
 def _loops(schedule: Schedule, stage: Stage) -> tuple[list[Loop], list[Loop]]:
     """Return the untouched data loops and reduction loops of a stage."""
     loops = [loop for loop in schedule[stage.name].loops if loop.kind == "serial"]
@@ -49,7 +54,7 @@ def _loops(schedule: Schedule, stage: Stage) -> tuple[list[Loop], list[Loop]]:
 
 def accumulate_lanes(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     """Give each lane of each accumulator its own partial result."""
-    lanes = machine.lanes(stage.tensors[0].dtype)
+    lanes = _lanes(stage, machine)
     inner = schedule[stage.name].loops[-1]
     wanted = lanes * _ACCUMULATORS
     if inner.extent.isdigit() and int(inner.extent) < wanted:
@@ -73,7 +78,7 @@ def _accumulate_columns(
     parallel: bool,
 ) -> None:
     """Run the last data axis in vectors, inside the reduction, accumulated in registers."""
-    lanes = machine.lanes(stage.tensors[0].dtype)
+    lanes = _lanes(stage, machine)
     column = data[-1]
     if column.extent.isdigit() and int(column.extent) < lanes:
         return
@@ -92,7 +97,7 @@ def _accumulate_columns(
 def schedule_window(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:
     """Write out a small window for each vector of the last data axis."""
     data, reduction = _loops(schedule, stage)
-    lanes = machine.lanes(stage.tensors[0].dtype)
+    lanes = _lanes(stage, machine)
     if not data or not reduction:
         return
     column = data[-1]
@@ -133,7 +138,7 @@ def schedule_total(schedule: Schedule, stage: Stage, machine: Machine) -> None:
     loops = schedule[stage.name].loops
     outer = loops[0]
     if len(loops) == 1:
-        lanes = machine.lanes(stage.tensors[0].dtype)
+        lanes = _lanes(stage, machine)
         per_chunk = max(lanes * _ACCUMULATORS, _CHUNK_BYTES * 8 // stage.tensors[0].dtype.bits)
         if outer.extent.isdigit() and int(outer.extent) <= per_chunk:
             accumulate_lanes(schedule, stage, machine)

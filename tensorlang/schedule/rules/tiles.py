@@ -50,14 +50,16 @@ def choose_tile(
     *,
     row_stride: int | None = None,
     most_vectors: int = 4,
+    lanes: int | None = None,
     parallel_columns: bool = True,
 ) -> Tile:
     """Return the tile that the model finds fastest.
 
     ``row_stride`` is the distance in bytes of two rows of the rows' operand, if it is known.
+    ``lanes`` are the columns of a vector; one, where the lanes run along the reduction.
     ``parallel_columns``: threads take panels of columns, which should come out even.
     """
-    lanes = machine.lanes(dtype)
+    lanes = lanes or machine.lanes(dtype)
 
     def cost(tile: Tile) -> float:
         accumulators = tile.rows * tile.vectors

@@ -187,13 +187,13 @@ def test_refused_after_other_steps():
         s,
         lambda: s.rfactor(fused),
         """
-        rfactor('i.j') is refused: rfactor needs a loop over one variable, and i.j runs over (i, j)
+        rfactor('i.j') is refused: i.j runs through a fused loop of several variables, or its pieces
           AT
 
             for i.j = (i, j) in (M, N):    # <-- here
                 grand_total[()] += x[i, j]
 
-        Try: rfactor before fuse; loops of one stage's axes fuse to one variable if the sizes are fixed: tl.schedule(op, N=1024)
+        Try: rfactor before fuse; or fix the sizes, which fuse to one variable: tl.schedule(op, N=1024)
         """,
     )
     s = start("row_sum")

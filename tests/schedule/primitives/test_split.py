@@ -80,6 +80,7 @@ def test_exact_is_a_condition_at_the_call():
     prints(
         s,
         """
+        assume N % 8 == 0
         for i.o in N // 8:
             for i.i in 8:  # tail=exact
                 double[8 * i.o + i.i] = x[8 * i.o + i.i] * 2
@@ -186,7 +187,7 @@ def test_parts_give_the_least_factor_of_at_most_so_many_blocks(size, parts, bloc
     s = start("double", N=size)
     outer, _ = s.split("i", parts=parts)
     assert outer.extent == str(blocks)
-    assert s.to_python().splitlines()[1] == f"i_o, i_i = s.split('i', parts={parts})"
+    assert s.to_python().splitlines()[1] == f"s.split('i', parts={parts})"
     accepts("double", lambda s: s.split("i", parts=parts), N=size)
 
 
