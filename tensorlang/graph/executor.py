@@ -24,7 +24,12 @@ from tensorlang.ir.affine import Var, evaluate
 from tensorlang.ir.definition import Tensor
 from tensorlang.lang.binding import bind_sizes
 from tensorlang.runtime.arrays import Array, TensorParameter
-from tensorlang.runtime.callable import CompiledFunction, PreparedStep, is_worth_releasing
+from tensorlang.runtime.callable import (
+    CompiledFunction,
+    PreparedStep,
+    Recipe,
+    is_worth_releasing,
+)
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.plans import Plan, places_of
 from tensorlang.runtime.recycling import allocate

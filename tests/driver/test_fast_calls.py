@@ -150,7 +150,7 @@ def test_one_array_for_two_parameters_does_not_bind_them_together():
         np.testing.assert_array_equal(minus(x=x, y=y), x - y)
     np.testing.assert_array_equal(minus(y=x, x=y), y - x)
     for wrong in ({"x": x, "z": y}, {"x": x, "out": y}):
-        with pytest.raises(TypeError, match="has no parameter z|misses the argument y"):
+        with pytest.raises(TypeError, match=r"has no parameter z|misses the argument y"):
             minus(**wrong)
 
 
