@@ -45,32 +45,37 @@ class Contraction:
 
 def as_contraction(stage: Stage) -> Contraction | None:
     """Recognise a sum of products whose operands each lack an axis that the other one has."""
-    if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
-        return None
-    if stage.combiner.ordered:
-        return None
-    factors = _product_of_loads(stage.values[0])
-    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage, _FEW):
+    factors = factors_of_product(stage)
+    if factors is None or not stage.axes or is_window(stage, _FEW):
         return None
     left, right = factors
     last = stage.axes[-1].variable
-    if last in _variables(left) and last not in _variables(right):
+    if last in variables_of_load(left) and last not in variables_of_load(right):
         left, right = right, left
-    elif last not in _variables(right) or last in _variables(left):
+    elif last not in variables_of_load(right) or last in variables_of_load(left):
         return None
     reduction = {axis.variable for axis in stage.reduction_axes}
-    if not (reduction & _variables(left) and reduction & _variables(right)):
+    if not (reduction & variables_of_load(left) and reduction & variables_of_load(right)):
         return None
     rows: list[int] = []
     columns: list[int] = []
     batch: list[int] = []
     for position, axis in enumerate(stage.axes):
-        in_left, in_right = axis.variable in _variables(left), axis.variable in _variables(right)
+        in_left, in_right = axis.variable in variables_of_load(left), axis.variable in variables_of_load(right)
         kind = batch if in_left and in_right else rows if in_left else columns
         kind.append(position)
     if not rows:
         return None
     return Contraction(tuple(rows), tuple(columns), tuple(batch), left, right)
+
+
+def factors_of_product(stage: Stage) -> tuple[Load, Load] | None:
+    """Return the two loads of a sum of products that may be added in any order."""
+    if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
+        return None
+    if stage.combiner.ordered or not stage.reduction_axes:
+        return None
+    return _product_of_loads(stage.values[0])
 
 
 def _product_of_loads(expr: Expr) -> tuple[Load, Load] | None:
@@ -90,7 +95,8 @@ def _load_below(expr: Expr) -> Load | None:
     return loads[0] if len(loads) == 1 and cheap else None
 
 
-def _variables(load: Load) -> frozenset[Var]:
+def variables_of_load(load: Load) -> frozenset[Var]:
+    """Return every variable that the place of a load depends on."""
     return frozenset(v for index in load.indices for v in variables_of(index))
 
 
