@@ -122,6 +122,7 @@ def _choose_tile(
         stage.tensor.dtype,
         facts.range_of(stage.axes[convolution.pixels[-1]].extent),
         outputs,
+        row_stride=convolution.image.dtype.bits // 8,  # pixels are neighbours
         parallel_columns=False,
     )
 
