@@ -116,65 +116,56 @@ def winograd_conv2d(x: Any, u: Any, *, outputs: int, tile: int = 4, panel: int =
     require_equal(channels, depth, "winograd_conv2d: x has the channels of u")
     across_height = (height - 2 + tile - 1) // tile
     across_width = (width - 2 + tile - 1) // tile
-    tiles = across_height * across_width
     image = tl.tensor(
         tl.where((y < height) & (z < width), x[b, c, y, z], 0)
         for b in batch
-        for y in across_height * tile + 2
-        for z in across_width * tile + 2
+        for y in tl.range(across_height * tile + 2)
+        for z in tl.range(across_width * tile + 2)
         for c in channels
     )
     rows = tl.tensor(
         _row(down, r, [image[b, v * tile + k, z, c] for k in range(tile + 2)])
         for b in batch
-        for v in across_height
-        for z in across_width * tile + 2
+        for v in tl.range(across_height)
+        for z in tl.range(across_width * tile + 2)
         for r in tl.range(tile + 2)
         for c in channels
     )
     columns = tl.tensor(
-        _row(
-            down,
-            s,
-            [
-                rows[t // tiles, t % tiles // across_width, t % across_width * tile + k, r, c]
-                for k in range(tile + 2)
-            ],
-        )
+        _row(down, s, [rows[b, v, h * tile + k, r, c] for k in range(tile + 2)])
         for r in tl.range(tile + 2)
         for s in tl.range(tile + 2)
-        for t in batch * tiles
+        for b in batch
+        for v in tl.range(across_height)
+        for h in tl.range(across_width)
         for c in channels
     )
     products = tl.tensor(
-        tl.sum(columns[r, s, t, c] * u[r, s, p, c, l] for c in channels)
+        tl.sum(columns[r, s, b, v, h, c] * u[r, s, p, c, l] for c in channels)
         for r in tl.range(tile + 2)
         for s in tl.range(tile + 2)
         for p in panels
-        for t in batch * tiles
+        for b in batch
+        for v in tl.range(across_height)
+        for h in tl.range(across_width)
         for l in tl.range(panel)  # noqa: E741
     )
     sums = tl.tensor(
-        _row(up, i, [products[k, s, p, t, l] for k in range(tile + 2)])
-        for t in batch * tiles
+        _row(up, i, [products[k, s, p, b, v, h, l] for k in range(tile + 2)])
+        for b in batch
+        for v in tl.range(across_height)
+        for i in tl.range(tile)
+        for h in tl.range(across_width)
         for p in panels
         for s in tl.range(tile + 2)
-        for i in tl.range(tile)
         for l in tl.range(panel)  # noqa: E741
     )
     pixels = tl.tensor(
-        _row(
-            up,
-            j,
-            [
-                sums[(b * across_height + v) * across_width + h, p, k, i, l]
-                for k in range(tile + 2)
-            ],
-        )
+        _row(up, j, [sums[b, v, i, h, p, k, l] for k in range(tile + 2)])
         for b in batch
-        for v in across_height
+        for v in tl.range(across_height)
         for i in tl.range(tile)
-        for h in across_width
+        for h in tl.range(across_width)
         for j in tl.range(tile)
         for p in panels
         for l in tl.range(panel)  # noqa: E741
@@ -183,8 +174,8 @@ def winograd_conv2d(x: Any, u: Any, *, outputs: int, tile: int = 4, panel: int =
         pixels[b, y // tile, y % tile, z // tile, z % tile, o // panel, o % panel]
         for b in batch
         for o in tl.range(outputs)
-        for y in height - 2
-        for z in width - 2
+        for y in tl.range(height - 2)
+        for z in tl.range(width - 2)
     )
 
 

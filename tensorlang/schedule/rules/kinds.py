@@ -9,8 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensorlang.ir.affine import Var, linear_coefficient, variables_of
-from tensorlang.ir.definition import Stage
-from tensorlang.ir.expr import Call, Cast, Expr, Load, Select, iterate, loads_of
+from tensorlang.ir.definition import Axis, Stage
+from tensorlang.ir.expr import (
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Select,
+    iterate,
+    loads_of,
+)
 
 EXPENSIVE = frozenset(
     {
@@ -23,6 +33,9 @@ EXPENSIVE = frozenset(
 
 _WINDOW = 64
 """Points of a reduction up to which it is written out."""
+
+_CASES = 8
+"""Values of an axis up to which the cases that it decides between are written out."""
 
 _FEW = 4
 """Points up to which a sum of products is no contraction: a tile would not pay."""
@@ -141,3 +154,25 @@ def is_window(stage: Stage, most: int = _WINDOW) -> bool:
 def is_conditional(stage: Stage) -> bool:
     """Tell whether a stage chooses between values, as padding does."""
     return any(isinstance(expr, Select) for expr in iterate(*stage.values))
+
+
+def case_axes(stage: Stage) -> list[Axis]:
+    """Return the short axes whose value decides, in an equality with a number, what is computed.
+
+    The rows of a small constant matrix are such cases: ``where(r == 0, a + b, a - b)``.
+    """
+    deciding: set[Var] = set()
+    for select in (e for e in iterate(*stage.values) if isinstance(e, Select)):
+        match select.condition:
+            case Call(function="eq", args=(IndexValue(index=index), Const())) if stage.is_map:
+                if len(index.terms) == 1:
+                    deciding |= variables_of(index)
+            case _:
+                pass
+    return [
+        axis
+        for axis in stage.axes
+        if axis.variable in deciding
+        and axis.extent.is_constant
+        and 1 < axis.extent.constant <= _CASES
+    ]
