@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.schedule.rules.contraction import schedule_contraction
+from tensorlang.schedule.rules.convolution import schedule_convolution
 from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurrence
 from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
@@ -16,6 +17,7 @@ from tensorlang.schedule.rules.reduction import (
     schedule_window,
 )
 from tensorlang.schedule.rules.routine import schedule_routine
+from tensorlang.schedule.rules.windows import as_convolution
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Stage
@@ -27,14 +29,19 @@ def apply(schedule: Schedule, target: str) -> None:
     """Take the steps of the default schedule for the machine that ``target`` means."""
     machine = machine_of(target)
     inline_producers(schedule)
-    for group in group_stages(schedule.program):
+    for group in group_stages(schedule.program, machine):
         _schedule_group(schedule, group, machine)
 
 
 def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
     anchor = group.anchor
+    convolution = as_convolution(anchor)
     contraction = as_contraction(anchor)
-    if contraction is not None:
+    if convolution is not None and group.is_convolution:
+        schedule_convolution(
+            schedule, anchor, convolution, machine, group.padding, group.epilogue
+        )
+    elif contraction is not None:
         schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)

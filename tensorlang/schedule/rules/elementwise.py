@@ -11,9 +11,11 @@ Before                      After (two axes, f32, 512-bit vectors)
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tensorlang.ir.definition import Stage
+from tensorlang.schedule.rules.kinds import case_axes
 from tensorlang.schedule.rules.machine import Machine
 
 if TYPE_CHECKING:
@@ -32,20 +34,39 @@ def schedule_map(schedule: Schedule, stage: Stage, machine: Machine, *, parallel
         return
     inner = loops[-1]
     lanes = machine.lanes(stage.tensor.dtype)
+    cases = _case_loops(stage, loops[:-1])
+    if cases:
+        loops = [loop for loop in loops if loop not in cases]
+        schedule.reorder(*loops, *cases)
+        for loop in cases:
+            schedule.unroll(loop)
     if parallel and len(loops) == 1:
         chunk, inner = schedule.split(inner, lanes * _CHUNK_VECTORS)
         schedule.parallel(chunk)
     elif parallel:
         outer = loops[0] if len(loops) == 2 else schedule.fuse(*loops[:-1])
         schedule.parallel(outer)
-    vectorize_loop(schedule, inner, lanes)
+    vectorize_loop(schedule, inner, lanes, inside=cases)
 
 
-def vectorize_loop(schedule: Schedule, loop: Loop, lanes: int) -> None:
-    """Run a loop in vectors; one shorter than a vector is left as it is."""
+def _case_loops(stage: Stage, loops: list[Loop]) -> list[Loop]:
+    """Return the loops over cases: written out, what the cases have in common is computed once."""
+    names = {axis.variable.name for axis in case_axes(stage)}
+    return [loop for loop in loops if loop.name in names]
+
+
+def vectorize_loop(
+    schedule: Schedule, loop: Loop, lanes: int, inside: Sequence[Loop] = ()
+) -> None:
+    """Run a loop in vectors; one shorter than a vector is left as it is.
+
+    ``inside`` are unrolled loops below it, which the vectors move into.
+    """
     if loop.extent.isdigit() and int(loop.extent) < lanes:
         return
-    _, vector = schedule.split(loop, lanes)
+    outer, vector = schedule.split(loop, lanes)
+    if inside:
+        schedule.reorder(outer, *inside, vector)
     schedule.vectorize(vector)
 
 
