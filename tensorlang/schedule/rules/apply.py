@@ -16,6 +16,7 @@ from tensorlang.schedule.rules.reduction import (
     schedule_window,
 )
 from tensorlang.schedule.rules.routine import schedule_routine
+from tensorlang.schedule.rules.transposition import as_transposition, schedule_transposition
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Stage
@@ -69,7 +70,10 @@ def strip_rows(halo: int) -> int:
 
 
 def _schedule_stage(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:
-    if not stage.is_reduction:
+    transposition = as_transposition(stage) if parallel else None
+    if transposition is not None:
+        schedule_transposition(schedule, stage, transposition, machine)
+    elif not stage.is_reduction:
         schedule_map(schedule, stage, machine, parallel=parallel)
     elif is_window(stage) and stage.axes:
         schedule_window(schedule, stage, machine, parallel=parallel)
