@@ -259,10 +259,6 @@ class CompiledGraph:
             seconds=seconds, name=self.__name__, operations=operations, bytes=moved,
         )  # fmt: skip
 
-    def __reduce__(self) -> tuple[type[CompiledGraph], tuple[Any, ...]]:
-        """Pickle the program and its functions; memory is planned anew where they are loaded."""
-        return CompiledGraph, (self.program, self.functions)
-
     def source(self, kind: Any = "loops") -> str:
         """Return the program of every node as text; kinds as for a compiled operator."""
         return "\n\n".join(function.source(kind) for function in self.functions)

@@ -205,4 +205,3 @@ def _weighted(weights: tuple[float, ...], values: list[Any]) -> Any:
         else:
             total = total + term if weight > 0 else total - term
     return total
-

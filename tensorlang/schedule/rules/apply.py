@@ -17,6 +17,7 @@ from tensorlang.schedule.rules.reduction import (
     schedule_window,
 )
 from tensorlang.schedule.rules.routine import schedule_routine
+from tensorlang.schedule.rules.transposition import as_transposition, schedule_transposition
 from tensorlang.schedule.rules.windows import as_convolution
 
 if TYPE_CHECKING:
@@ -38,9 +39,7 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
     convolution = as_convolution(anchor)
     contraction = as_contraction(anchor)
     if convolution is not None and group.is_convolution:
-        schedule_convolution(
-            schedule, anchor, convolution, machine, group.padding, group.epilogue
-        )
+        schedule_convolution(schedule, anchor, convolution, machine, group.padding, group.epilogue)
     elif contraction is not None:
         schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
@@ -76,7 +75,10 @@ def strip_rows(halo: int) -> int:
 
 
 def _schedule_stage(schedule: Schedule, stage: Stage, machine: Machine, *, parallel: bool) -> None:
-    if not stage.is_reduction:
+    transposition = as_transposition(stage) if parallel else None
+    if transposition is not None:
+        schedule_transposition(schedule, stage, transposition, machine)
+    elif not stage.is_reduction:
         schedule_map(schedule, stage, machine, parallel=parallel)
     elif is_window(stage) and stage.axes:
         schedule_window(schedule, stage, machine, parallel=parallel)

@@ -169,9 +169,7 @@ def _bytes_of_row(stage: Stage, convolution: Convolution) -> int:
         coefficient = linear_coefficient(index, variable)
         if coefficient:
             step = abs(coefficient)
-        elif not any(
-            linear_coefficient(index, stage.axes[n].variable) for n in convolution.batch
-        ):
+        elif not any(linear_coefficient(index, stage.axes[n].variable) for n in convolution.batch):
             points *= _constant(extent)
     return points * step * convolution.image.dtype.bits // 8
 

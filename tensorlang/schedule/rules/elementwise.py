@@ -55,9 +55,7 @@ def _case_loops(stage: Stage, loops: list[Loop]) -> list[Loop]:
     return [loop for loop in loops if loop.name in names]
 
 
-def vectorize_loop(
-    schedule: Schedule, loop: Loop, lanes: int, inside: Sequence[Loop] = ()
-) -> None:
+def vectorize_loop(schedule: Schedule, loop: Loop, lanes: int, inside: Sequence[Loop] = ()) -> None:
     """Run a loop in vectors; one shorter than a vector is left as it is.
 
     ``inside`` are unrolled loops below it, which the vectors move into.

@@ -74,7 +74,8 @@ def as_contraction(stage: Stage) -> Contraction | None:
     columns: list[int] = []
     batch: list[int] = []
     for position, axis in enumerate(stage.axes):
-        in_left, in_right = axis.variable in variables_of_load(left), axis.variable in variables_of_load(right)
+        in_left = axis.variable in variables_of_load(left)
+        in_right = axis.variable in variables_of_load(right)
         kind = batch if in_left and in_right else rows if in_left else columns
         kind.append(position)
     if not rows:
