@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
-from tensorlang.schedule.rules.elementwise import vectorize_loop
+from tensorlang.schedule.rules.elementwise import schedule_map
 from tensorlang.schedule.rules.facts import Range
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
@@ -86,7 +86,7 @@ def schedule_few_rows(
     columns: Range,
     epilogue: Stage | None,
 ) -> None:
-    """Schedule a product of few rows; an epilogue follows when a block of columns is done."""
+    """Schedule a product of few rows; an epilogue reads its few elements when all are there."""
     dtype = stage.tensor.dtype
     along_sums = not _runs_along_columns(stage, contraction)
     lanes = machine.lanes(dtype)
@@ -101,22 +101,17 @@ def schedule_few_rows(
     )
     width = tile.vectors if along_sums else tile.vectors * lanes
     block_width = _block_width(machine, rows, columns, width, dtype.bits // 8)
-    last = stage if epilogue is None else epilogue
-    i, j = schedule[last.name].loops[:2]
-    block: Loop | None = None
+    i, j = schedule[stage.name].loops[:2]
     if columns.exact is None or columns.exact > block_width:
         block, j = schedule.split(j, block_width)
         schedule.reorder(block, i, j)
         schedule.parallel(block)
-    if epilogue is not None:
-        if block is not None:
-            schedule.compute_at(stage.name, block)
-        vectorize_loop(schedule, j, lanes)
-        i, j = schedule[stage.name].loops[:2]
     if along_sums:
         _multiply_rows(schedule, stage, i, j, tile, lanes)
     else:
         _stream_columns(schedule, stage, contraction, i, j, rows, tile, lanes)
+    if epilogue is not None:
+        schedule_map(schedule, epilogue, machine, parallel=False)
 
 
 def _stream_columns(
