@@ -33,6 +33,9 @@ from tensorlang.nn.adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from tensorlang.nn.attention import (
+    attention,
+)
 from tensorlang.nn.convolution import (
     conv2d,
 )
@@ -54,6 +57,20 @@ from tensorlang.nn.elementwise import (
 from tensorlang.nn.embedding import (
     embedding,
     one_hot,
+)
+from tensorlang.nn.interpolation import (
+    interpolate,
+)
+from tensorlang.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
 )
 from tensorlang.nn.normalization import (
     batch_norm,
@@ -77,6 +94,21 @@ from tensorlang.nn.products import (
     linear,
     matmul,
 )
+from tensorlang.nn.rearranging import (
+    flip,
+    permute,
+    pixel_shuffle,
+    pixel_unshuffle,
+    repeat_interleave,
+    reshape,
+    roll,
+    squeeze,
+    tile,
+    tril,
+    triu,
+    unflatten,
+    unsqueeze,
+)
 from tensorlang.nn.reductions import (
     all,
     amax,
@@ -91,6 +123,10 @@ from tensorlang.nn.reductions import (
     std,
     sum,
     var,
+)
+from tensorlang.nn.scans import (
+    cumprod,
+    cumsum,
 )
 from tensorlang.nn.shapes import (
     flatten,
@@ -117,17 +153,24 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "attention",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
     "celu",
     "conv2d",
+    "cross_entropy",
+    "cumprod",
+    "cumsum",
     "divide",
     "elu",
     "embedding",
     "equal",
     "flatten",
+    "flip",
     "gelu",
     "glu",
     "greater",
@@ -137,7 +180,11 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "huber_loss",
     "instance_norm",
+    "interpolate",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -154,25 +201,35 @@ __all__ = [
     "mean",
     "minimum",
     "mish",
+    "mse_loss",
     "multiply",
     "negative",
+    "nll_loss",
     "norm",
     "not_equal",
     "one_hot",
     "pad",
+    "permute",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "prelu",
     "prod",
     "relu",
     "relu6",
+    "repeat_interleave",
+    "reshape",
     "rms_norm",
+    "roll",
     "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softmin",
     "softplus",
     "softshrink",
     "softsign",
+    "squeeze",
     "std",
     "subtract",
     "sum",
@@ -180,6 +237,11 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "tile",
     "transpose",
+    "tril",
+    "triu",
+    "unflatten",
+    "unsqueeze",
     "var",
 ]
