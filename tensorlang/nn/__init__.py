@@ -36,8 +36,15 @@ from tensorlang.nn.adaptive_pooling import (
 from tensorlang.nn.attention import (
     attention,
 )
+from tensorlang.nn.choice import (
+    where,
+)
 from tensorlang.nn.convolution import (
     conv2d,
+)
+from tensorlang.nn.convolution_nd import (
+    conv1d,
+    conv3d,
 )
 from tensorlang.nn.elementwise import (
     add,
@@ -60,6 +67,12 @@ from tensorlang.nn.embedding import (
 )
 from tensorlang.nn.interpolation import (
     interpolate,
+)
+from tensorlang.nn.joining import (
+    chunk,
+    concat,
+    split,
+    stack,
 )
 from tensorlang.nn.losses import (
     binary_cross_entropy,
@@ -91,6 +104,7 @@ from tensorlang.nn.pooling import (
     max_pool3d,
 )
 from tensorlang.nn.products import (
+    bmm,
     linear,
     matmul,
 )
@@ -138,6 +152,11 @@ from tensorlang.nn.softmax import (
     softmax,
     softmin,
 )
+from tensorlang.nn.transposed_convolution import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
+)
 
 __all__ = [
     "adaptive_avg_pool1d",
@@ -160,8 +179,16 @@ __all__ = [
     "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "bmm",
     "celu",
+    "chunk",
+    "concat",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cross_entropy",
     "cumprod",
     "cumsum",
@@ -229,7 +256,9 @@ __all__ = [
     "softplus",
     "softshrink",
     "softsign",
+    "split",
     "squeeze",
+    "stack",
     "std",
     "subtract",
     "sum",
@@ -244,4 +273,5 @@ __all__ = [
     "unflatten",
     "unsqueeze",
     "var",
+    "where",
 ]
