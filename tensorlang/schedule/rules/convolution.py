@@ -47,15 +47,37 @@ CHANNELS = 16
 _L2_SHARE = 4
 """The rows that a band reads fill at most this part of the second-level cache."""
 
+_SCATTER = 1.2
+"""Cycles for an element of a tile that is written out apart from its neighbours."""
+
 _BAND = 8
 """Rows of a band of an image whose size is not known."""
 
 
 def is_wide(stage: Stage, convolution: Convolution, machine: Machine) -> bool:
-    """Tell whether the output channels (of a group) fill at least half of a vector."""
+    """Tell whether output channels are better lanes than the pixels of a row.
+
+    They must fill at least half of a vector. Their tile is written out by scatters, which is much
+    where sums are short; rows of pixels leave lanes empty behind their end, and cannot be read in
+    vectors where windows lie apart.
+    """
+    lanes = machine.lanes(stage.tensor.dtype)
     extent = stage.axes[convolution.output].extent
     count = convolution.share or (extent.constant if extent.is_constant else None)
-    return count is None or 2 * count > machine.lanes(stage.tensor.dtype)
+    if count is not None and 2 * count <= lanes:
+        return False
+    last = stage.axes[-1]
+    along = linear_coefficient(convolution.image.indices[-1], last.variable) == 1
+    extents = [axis.extent for axis in stage.reduction_axes]
+    known = last.extent.is_constant and all(extent.is_constant for extent in extents)
+    if not along or not known or convolution.output == len(stage.axes) - 1:
+        return True
+    if convolution.share is not None:
+        return True
+    points = prod(extent.constant for extent in extents)
+    row = max(1, last.extent.constant)
+    of_channels = points / (2 * lanes) + _SCATTER
+    return of_channels <= points / (2 * lanes) * (-(-row // lanes) * lanes / row)
 
 
 def schedule_convolution(
