@@ -10,6 +10,7 @@ from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
 from tensorlang.schedule.rules.kinds import as_contraction, is_window
 from tensorlang.schedule.rules.machine import Machine, machine_of
+from tensorlang.schedule.rules.next_row import prefetch_next_row
 from tensorlang.schedule.rules.reduction import (
     schedule_reduction,
     schedule_total,
@@ -52,6 +53,8 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
         schedule.parallel(outer)
         for stage in (*group.members, anchor):
             _schedule_stage(schedule, stage, machine, parallel=False)
+        if group.depth == 1 and group.halo is None:
+            prefetch_next_row(schedule, group, outer)
 
 
 def _shared_loop(schedule: Schedule, group: Group) -> Loop:
