@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorlang.schedule.rules.attention import find_attention, place_attention
 from tensorlang.schedule.rules.contraction import schedule_contraction
 from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurrence
 from tensorlang.schedule.rules.groups import Group, group_stages
@@ -29,8 +30,16 @@ def apply(schedule: Schedule, target: str) -> None:
     """Take the steps of the default schedule for the machine that ``target`` means."""
     machine = machine_of(target)
     inline_producers(schedule)
-    for group in group_stages(schedule.program):
-        _schedule_group(schedule, group, machine)
+    groups = group_stages(schedule.program)
+    chains = find_attention(groups, list(schedule.program.stages))
+    for chain in chains:
+        place_attention(schedule, chain, machine)
+        for stage in (*chain.rows.members, chain.rows.anchor):
+            _schedule_stage(schedule, stage, machine, parallel=False)
+    taken = {id(anchor) for chain in chains for anchor in chain.anchors}
+    for group in groups:
+        if id(group.anchor) not in taken:
+            _schedule_group(schedule, group, machine)
 
 
 def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
