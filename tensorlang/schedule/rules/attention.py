@@ -127,8 +127,12 @@ def place_attention(schedule: Schedule, attention: Attention, machine: Machine) 
     schedule.reorder(*outside, band, strip, in_strip, column)
     shared = schedule.fuse(*outside, band) if outside else band
     schedule.parallel(shared)
-    for stage in (attention.rows.anchor, *reversed(attention.rows.members), scores):
-        schedule.compute_at(stage.name, strip)
+    anchor = attention.rows.anchor.name
+    schedule.compute_at(anchor, strip)
+    one_row = schedule[anchor].loops[0]
+    for stage in reversed(attention.rows.members):
+        schedule.compute_at(stage.name, one_row)
+    schedule.compute_at(scores.name, strip)
     _schedule_product(schedule, output, in_strip, column, tile, machine)
     loops = schedule[scores.name].loops
     _schedule_product(schedule, scores, loops[0], loops[1], tile, machine)
