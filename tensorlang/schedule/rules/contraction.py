@@ -111,9 +111,7 @@ def schedule_contraction(
         _pack_transposed(schedule, stage, contraction, at, lanes)
 
 
-def _tall_tile(
-    stage: Stage, contraction: Contraction, machine: Machine, flat: Tile
-) -> Tile | None:
+def _tall_tile(stage: Stage, contraction: Contraction, machine: Machine, flat: Tile) -> Tile | None:
     """Return a tile of several rows of two axes, where the last axis of the rows is short.
 
     Its height is a multiple of the last axis; None where a tile of that axis alone is as good.
