@@ -45,14 +45,12 @@ def _programs(M: int, N: int, K: int, threads: int) -> Programs:
 
     def any_sizes() -> Call:
         import tensorlang as tl
-
         from benchmarks.schedules import matmul
 
         return partial(tl.compile(matmul), a, b, out=new())
 
     def fixed_sizes() -> Call:
         import tensorlang as tl
-
         from benchmarks.schedules import matmul
 
         return partial(tl.compile(matmul, M=M, N=N, K=K), a, b, out=new())
