@@ -145,9 +145,7 @@ def compile(
     array([0., 2., 4.], dtype=float32)
 
     """
-    options = make_options(
-        target, check_bounds, verify, fast_math, opt_level, rtol, precision
-    )
+    options = make_options(target, check_bounds, verify, fast_math, opt_level, rtol, precision)
     match x:
         case Schedule():
             if sizes_and_attributes:

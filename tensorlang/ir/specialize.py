@@ -136,9 +136,9 @@ def rebuild_stages(
             stage,
             tensors=tuple([tensors[tensor] for tensor in stage.tensors]),
             axes=axes,
-            values=tuple([
-                _without_checks(replace_in_expr(value, new), extents) for value in stage.values
-            ]),
+            values=tuple(
+                [_without_checks(replace_in_expr(value, new), extents) for value in stage.values]
+            ),
             reduction_axes=reduction_axes,
             combiner=_replace_in_combiner(stage.combiner, new),
             predicate=tuple([replace_in_index(form, new) for form in stage.predicate]),

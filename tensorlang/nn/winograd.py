@@ -181,9 +181,7 @@ def winograd_conv2d(x: Any, u: Any, *, outputs: int, tile: int = 4, panel: int =
     )
 
 
-def transformed_filters(
-    w: np.ndarray[Any, Any], tile: int, panel: int
-) -> np.ndarray[Any, Any]:
+def transformed_filters(w: np.ndarray[Any, Any], tile: int, panel: int) -> np.ndarray[Any, Any]:
     """Return what ``winograd_filters`` computes, with sums in f64 that are rounded once.
 
     For filters that are known when a graph is compiled. ``w: [O, C, 3, 3]``, of any float dtype,

@@ -79,7 +79,7 @@ class _Found:
 
 
 def _find(stage: Stage, constants: dict[Tensor, Constant]) -> _Found | None:
-    """Return what is to be known of ``y[b, o, i, j] = sum(x[b, c, i + r, j + s] * w[o, c, r, s])``."""
+    """Return what there is to know of a sum of ``x[b, c, i + r, j + s] * w[o, c, r, s]``."""
     convolution = as_convolution(stage)
     if convolution is None or len(stage.axes) != 4 or len(stage.reduction_axes) != 3:
         return None

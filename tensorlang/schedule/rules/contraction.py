@@ -97,11 +97,11 @@ def schedule_contraction(
         schedule.compute_at(stage.name, strip, scope="local")
         schedule_tile(schedule, stage, tile.rows, width, lanes)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
-    outer = schedule.fuse(*outside, panel) if outside else panel
-    schedule.parallel(outer)
-    if epilogue is None:
+    if epilogue is None:  # before loops are fused: boxes are plain to see
         back = schedule.cache_write(stage.name, at=strip)
         vectorize_copy(schedule, back.name, lanes)
+    outer = schedule.fuse(*outside, panel) if outside else panel
+    schedule.parallel(outer)
     if outside:
         return
     at = blocks[-1] if blocks else panel
@@ -111,9 +111,7 @@ def schedule_contraction(
         _pack_transposed(schedule, stage, contraction, at, lanes)
 
 
-def _tall_tile(
-    stage: Stage, contraction: Contraction, machine: Machine, flat: Tile
-) -> Tile | None:
+def _tall_tile(stage: Stage, contraction: Contraction, machine: Machine, flat: Tile) -> Tile | None:
     """Return a tile of several rows of two axes, where the last axis of the rows is short.
 
     Its height is a multiple of the last axis; None where a tile of that axis alone is as good.
