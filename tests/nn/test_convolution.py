@@ -175,7 +175,7 @@ def _layer():
 # --- Winograd ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(
     st.sampled_from([2, 4]),
     st.tuples(*[st.integers(0, 2), st.integers(0, 18), st.integers(2, 15), st.integers(2, 20)]),
