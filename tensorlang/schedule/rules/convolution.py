@@ -28,7 +28,7 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorlang.ir.affine import affine, linear_coefficient
+from tensorlang.ir.affine import Affine, affine, linear_coefficient
 from tensorlang.ir.definition import Condition, Stage
 from tensorlang.schedule.resolve import resolve_stage
 from tensorlang.schedule.rules.elementwise import vectorize_loop
@@ -283,11 +283,11 @@ def _pack(
     blocked = len(convolution.channels) > 0
     first = places[1 + len(convolution.taps)] if blocked else -1
 
-    def panels(*i: object) -> tuple[object, ...]:
+    def panels(*i: Affine) -> tuple[Affine, ...]:
         o = i[output]
-        block = (i[first] // CHANNELS,) if blocked else ()  # pyright: ignore
-        inside = [i[n] % CHANNELS if n == first else i[n] for n in inner]  # pyright: ignore
-        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)  # pyright: ignore
+        block = (i[first] // CHANNELS,) if blocked else ()
+        inside = [i[n] % CHANNELS if n == first else i[n] for n in inner]
+        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)
 
     schedule.layout(copy.name, panels)
     loops = list(schedule[copy.name].loops)

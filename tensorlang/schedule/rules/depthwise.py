@@ -42,7 +42,12 @@ def is_depthwise(stage: Stage) -> bool:
 
 
 def schedule_depthwise(
-    schedule: Schedule, stage: Stage, machine: Machine, members: tuple[Stage, ...], *, parallel: bool
+    schedule: Schedule,
+    stage: Stage,
+    machine: Machine,
+    members: tuple[Stage, ...],
+    *,
+    parallel: bool,
 ) -> None:
     """Schedule a window of products; ``members`` are computed in its strips already."""
     names = {axis.variable.name for axis in stage.reduction_axes}
