@@ -194,9 +194,7 @@ def layernorm(threads: int) -> Programs:
             tl.sum((X[i, j] - mean[i]) * (X[i, j] - mean[i]) for j in N) / N for i in M
         )
         return tl.tensor(
-            (X[i, j] - mean[i]) * tl.rsqrt(variance[i] + 1e-5) * g[j] + b[j]
-            for i in M
-            for j in N
+            (X[i, j] - mean[i]) * tl.rsqrt(variance[i] + 1e-5) * g[j] + b[j] for i in M for j in N
         )
 
     x, g, b = _normal(4096, 1024), _normal(1024, seed=1), _normal(1024, seed=2)
