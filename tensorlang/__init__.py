@@ -11,6 +11,7 @@ from importlib import import_module
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+from tensorlang.config import check_python
 from tensorlang.dtypes import (
     BY_NUMPY_NAME,
     bf16,
@@ -78,6 +79,8 @@ from tensorlang.lang.order import argsort, sort, topk
 from tensorlang.lang.reductions import all, any, argmax, argmin, max, min, prod, reduce, sum
 from tensorlang.lang.scan import scan
 from tensorlang.lang.scatter import scatter
+
+check_python()
 
 if TYPE_CHECKING:  # loaded when first used, see _LAZY
     from tensorlang.driver import compile

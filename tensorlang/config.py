@@ -28,6 +28,7 @@ variable                   meaning
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -51,6 +52,16 @@ class Settings:
     cache: str = "auto"
     cache_bytes: int = _CACHE_BYTES
     cpu: str = "native"
+
+
+def check_python() -> None:
+    """Raise ImportError in a Python without its global lock, with which nothing was checked."""
+    is_locked = getattr(sys, "_is_gil_enabled", lambda: True)
+    if not is_locked():
+        raise ImportError(
+            "tensorlang was not checked with free-threaded Python, and calls rely on its lock.\n"
+            "Set PYTHON_GIL=1 to run with the lock, or use the usual build of Python."
+        )
 
 
 @cache

@@ -2,7 +2,7 @@ import re
 
 import pytest
 
-from tensorlang.config import Settings, read_settings
+from tensorlang.config import Settings, check_python, read_settings
 
 
 def test_defaults():
@@ -43,3 +43,14 @@ def test_values():
 def test_values_without_meaning(name, value, text):
     with pytest.raises(ValueError, match=f"^{re.escape(text)}$"):
         read_settings({name: value})
+
+
+def test_free_threaded_python_is_refused(monkeypatch):
+    check_python()
+    monkeypatch.setattr("sys._is_gil_enabled", lambda: False, raising=False)
+    text = (
+        "tensorlang was not checked with free-threaded Python, and calls rely on its lock.\n"
+        "Set PYTHON_GIL=1 to run with the lock, or use the usual build of Python."
+    )
+    with pytest.raises(ImportError, match=f"^{re.escape(text)}$"):
+        check_python()

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -111,6 +111,12 @@ class CompiledGraph:
         )
         self._fast = FastCalls(CompiledGraph.__call__)
         self._idle: dict[tuple[int, ...], list[_Frame]] = {}
+
+    def __reduce__(self) -> Recipe:
+        """Pickle the graph as it was before the passes, and the options of its compilation."""
+        if self._recipe is None:
+            raise TypeError(f"the compiled graph {self.__name__} cannot be pickled")
+        return self._recipe
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         """Run on arrays; see the class."""
@@ -244,13 +250,12 @@ class CompiledGraph:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
         sizes = self._sizes(args, keywords)
         result = self(*args, **keywords)
-        out = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
         operations = sum(evaluate(operations_of(node), sizes) for node in self.program.nodes)
         tensors = (*self.program.inputs, *self.program.outputs)
         moved = sum(_bytes(tensor, sizes) for tensor in tensors)
         moved += sum(constant.array.nbytes for constant in self.program.constants)
         return measure(
-            lambda: self(*args, out=out, **keywords),
+            lambda: self(*args, out=result, **keywords),
             seconds=seconds, name=self.__name__, operations=operations, bytes=moved,
         )  # fmt: skip
 

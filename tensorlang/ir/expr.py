@@ -368,7 +368,8 @@ def _as_index(expr: Expr) -> Affine | None:
     if isinstance(expr, IndexValue) and expr.dtype.kind in ("int", "uint"):
         return expr.index
     if isinstance(expr, Const) and isinstance(expr.value, int):
-        return affine(int(expr.value))
+        # A difference with more than this might not fit into i64: such a comparison stays one.
+        return affine(int(expr.value)) if abs(expr.value) <= 2**61 else None
     return None
 
 

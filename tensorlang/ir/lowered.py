@@ -74,10 +74,14 @@ class FlatLoad:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Store:
-    """Evaluate all ``values``, then store each at its place (several for a tuple-valued stage)."""
+    """Evaluate all ``values``, then store each at its place (several for a tuple-valued stage).
+
+    ``exact``: each operation is rounded by itself; no product is fused into a sum.
+    """
 
     targets: tuple[tuple[Buffer, Affine], ...]
     values: tuple[Expr, ...]
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -33,7 +33,7 @@ from tensorlang.ir.expr import (
     Select,
 )
 from tensorlang.ir.functions import FUNCTIONS, PRECEDENCE
-from tensorlang.ir.interval import bounds
+from tensorlang.ir.interval import bounds, is_nonnegative
 from tensorlang.ir.lowered import Allocate, FlatLoad, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import (
     Alloc,
@@ -246,7 +246,8 @@ def format_stmt(stmt: Stmt, depth: int = 0, mark: Mark | None = None) -> Iterato
                 yield from format_stmt(stmt.otherwise, depth + 1, mark)
         case Store():
             left = ", ".join(f"{buffer.name}[{offset}]" for buffer, offset in stmt.targets)
-            yield line(f"{left} = {', '.join(map(format_expr, stmt.values))}")
+            exact = "  # exact" if stmt.exact else ""
+            yield line(f"{left} = {', '.join(map(format_expr, stmt.values))}{exact}")
         case Allocate():
             buffer = stmt.buffer
             zeroed = "  # zeroed" if stmt.zeroed else ""
@@ -258,9 +259,13 @@ def _padding(stmt: Alloc) -> str:
     """Return the shape in memory where it is more than the positions of the box need."""
     layout = stmt.layout
     assert layout is not None
-    extents = dict(zip(layout.variables, stmt.shape, strict=True))
+    extents = dict(zip(layout.variables, stmt.shape, strict=False))
     needed = [bounds(index, extents) for index in layout.indices]
-    if all(n is None or n[1] + 1 == size for n, size in zip(needed, layout.shape, strict=True)):
+    spare = [
+        interval is not None and is_nonnegative(size - interval[1] - 2)
+        for interval, size in zip(needed, layout.shape, strict=False)
+    ]
+    if not any(spare):
         return ""
     return f" of [{', '.join(map(str, layout.shape))}]"
 

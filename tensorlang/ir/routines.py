@@ -152,7 +152,7 @@ def unit_fault(compute: Compute, loops: tuple[For, ...]) -> str | None:
         return "its loops are not all there, one inside the other"
     own: set[Var] = set()
     for loop, axis in zip(loops, axes, strict=True):
-        if loop.kind != "serial":
+        if loop.kind not in ("serial", "unrolled"):  # lowering writes out loops over registers
             return f"its loop {loop.variable} is {loop.kind}"
         if compute.binding[axis] != affine(loop.variable):
             return f"its loop {loop.variable} is not that of the axis {stage.axes[axis].variable}"

@@ -220,7 +220,7 @@ def substitute_in_stmt(stmt: Stmt, mapping: Mapping[Var, AffineLike]) -> Stmt:
             case Store():
                 targets = tuple([(b, replaced.index(offset)) for b, offset in node.targets])
                 values = tuple([replaced.expr(value) for value in node.values])
-                return Store(targets, values)
+                return replace(node, targets=targets, values=values)
             case Seq() | Allocate() | Barrier():
                 return node
 

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, cast
 
-from tensorlang.dtypes import DType, bool_, evaluation_dtype, i64, integer_range, is_float, u64
+from tensorlang.dtypes import DType, bool_, evaluation_dtype, i64, is_float
 from tensorlang.ir.affine import Var, affine
 from tensorlang.ir.definition import Axis, Scatter, Stage, Tensor
-from tensorlang.ir.expr import Call, Cast, Const, Expr, Load
+from tensorlang.ir.expr import Cast, Expr, Load
 from tensorlang.ir.routines import scatter_operands
 from tensorlang.lang.application import as_value
 from tensorlang.lang.conversion import adapt, convert
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.stages import add_map
-from tensorlang.lang.tensor import TensorHandle
+from tensorlang.lang.tensor import TensorHandle, in_i64
 from tensorlang.lang.trace import Trace, TracedAxis, current
 from tensorlang.lang.values import Value
 from tensorlang.source import SourceLocation, user_location
@@ -155,12 +155,8 @@ def _index(base: TensorHandle, axis: int, part: object) -> Value:
             f"index {axis} of {base} must be an integer, not {value.dtype.name}; "
             "tl.cast(x, tl.i64) makes one of a value that counts elements"
         )
-    expr: Expr = value.expr
-    if value.dtype is u64:  # what i64 cannot hold lies outside of every tensor
-        greatest = Const(integer_range(i64)[1], u64)
-        expr = Call("minimum", (expr, greatest), u64)
-    is_plain = isinstance(expr, Load) and expr.dtype is not u64
-    return Value(expr, expr.dtype) if is_plain else Value(_as_i64(expr), i64)
+    expr = in_i64(value.expr)
+    return Value(expr, expr.dtype) if isinstance(expr, Load) else Value(_as_i64(expr), i64)
 
 
 def _as_i64(expr: Expr) -> Expr:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from tensorlang.dtypes import DType, bool_, evaluation_dtype, is_float
+from tensorlang.dtypes import DType, bool_, evaluation_dtype, i64, integer_range, is_float, u64
 from tensorlang.ir.affine import Affine, affine
 from tensorlang.ir.definition import Tensor
-from tensorlang.ir.expr import Load, index_from_value
+from tensorlang.ir.expr import Call, Cast, Const, Expr, Load, index_from_value
 from tensorlang.lang.application import as_operand
 from tensorlang.lang.axes import IndexTuple, Shape
 from tensorlang.lang.conversion import convert
@@ -100,7 +100,7 @@ class TensorHandle(Expression):
                 "// divides integers, and tl.cast(x, tl.i64) makes one of a value that counts "
                 "elements"
             )
-        return index_from_value(value.expr)
+        return index_from_value(in_i64(value.expr))
 
     def as_value(self) -> Value:
         """Return the element of a tensor without axes."""
@@ -136,6 +136,14 @@ class TensorHandle(Expression):
     def __repr__(self) -> str:
         self.trace.note_locals()
         return self.trace.name_of(self.tensor)
+
+
+def in_i64(index: Expr) -> Expr:
+    """Return an integer that i64 holds: what is greater lies outside of every tensor anyway."""
+    if index.dtype is not u64:
+        return index
+    greatest = Const(integer_range(i64)[1], u64)
+    return Cast(Call("minimum", (index, greatest), u64), i64)
 
 
 def _indexed(name: str, ndim: int) -> str:

@@ -39,6 +39,7 @@ class Index(Expression):
 
     def __init__(self, index: forms.AffineLike) -> None:
         self.affine: Affine = forms.affine(index)
+        _check_reach(self.affine)
 
     def as_value(self) -> Value:
         """Return the index as an i64 that adapts to floats."""
@@ -67,6 +68,30 @@ class Index(Expression):
     def __repr__(self) -> str:
         _name_axes()
         return str(self.affine)
+
+
+_LARGEST_CONSTANT = 2**61
+_LARGEST_COEFFICIENT = 2**31
+
+
+def _check_reach(index: Affine) -> None:
+    """Refuse an index form that could leave i64, in which forms are computed without wrapping.
+
+    With coefficients below 2**31, constants below 2**61 and sizes below 2**31 neither a form nor
+    the difference of two, which a comparison computes, does.
+    """
+    for _, coefficient in index.terms:
+        if abs(coefficient) > _LARGEST_COEFFICIENT:
+            raise _out_of_reach(coefficient)
+    if abs(index.constant) > _LARGEST_CONSTANT:
+        raise _out_of_reach(index.constant)
+
+
+def _out_of_reach(number: int) -> Exception:
+    return definition_error(
+        f"an index expression holds {number}; indices are exact integers far inside i64. Compute "
+        "with a value, which wraps as integers do: tl.cast(i, tl.i64)"
+    )
 
 
 class Value(Expression):

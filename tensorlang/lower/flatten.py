@@ -159,7 +159,8 @@ class _Flattener:
             for value, home in zip(self.result_of(compute), targets, strict=True)
         ]
         places = [(home.buffer, home.offset(indices)) for home in targets]
-        return Store(tuple(places), tuple(values))
+        ordered = stage.combiner is not None and stage.combiner.ordered
+        return Store(tuple(places), tuple(values), exact=ordered)
 
     def routine(self, compute: Compute) -> Stmt:
         """Return the loops that compute all elements of a sort's row, or of a scatter."""

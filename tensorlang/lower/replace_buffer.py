@@ -34,7 +34,8 @@ def map_accesses(stmt: Stmt, transform: Transform) -> Stmt:
         match node:
             case Store():
                 targets = tuple([transform(b, moved.index(offset)) for b, offset in node.targets])
-                return Store(targets, tuple([moved.expr(value) for value in node.values]))
+                values = tuple([moved.expr(value) for value in node.values])
+                return replace(node, targets=targets, values=values)
             case PrefetchLine():
                 buffer, offset = transform(node.buffer, moved.index(node.offset))
                 return replace(node, buffer=buffer, offset=offset)

@@ -41,7 +41,7 @@ def _visit(stmt: Stmt, extents: dict[Var, Affine]) -> Stmt:
         case Store():
             targets = tuple([(buffer, simplified(offset)) for buffer, offset in stmt.targets])
             values = tuple([map_indices(value, simplified) for value in stmt.values])
-            return Store(targets, values)
+            return replace(stmt, targets=targets, values=values)
         case PrefetchLine():
             return replace(stmt, offset=simplified(stmt.offset))
         case _:

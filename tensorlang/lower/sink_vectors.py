@@ -116,5 +116,6 @@ def _with_buffer(stmt: Stmt, old: Buffer, new: Buffer, place: _Place) -> Stmt:
 
     if isinstance(stmt, Store):
         targets = [(new, place(o)) if buffer is old else (buffer, o) for buffer, o in stmt.targets]
-        return Store(tuple(targets), tuple([rewrite_expr(v, visit_expr) for v in stmt.values]))
+        values = tuple([rewrite_expr(v, visit_expr) for v in stmt.values])
+        return replace(stmt, targets=tuple(targets), values=values)
     return map_children(stmt, lambda child: _with_buffer(child, old, new, place))

@@ -120,7 +120,8 @@ class _Unroller:
 
         copy = _Copy(self.at, values, buffers)
         targets = [(buffers.get(b, b), copy.index(offset)) for b, offset in store.targets]
-        return Store(tuple(targets), tuple([copy.expr(value) for value in store.values]))
+        results = tuple([copy.expr(value) for value in store.values])
+        return replace(store, targets=tuple(targets), values=results)
 
     def visit_index(
         self, index: Affine, values: Mapping[Var, Affine], buffers: Mapping[Buffer, Buffer]

@@ -32,6 +32,7 @@ def cache_folder(wish: str) -> Path | None:
             return Path(wish).expanduser().absolute()
         from platformdirs import user_cache_path
 
-        return user_cache_path("tensorlang", appauthor=False) / "code"
+        folder = user_cache_path("tensorlang", appauthor=False) / "code"
+        return folder if folder.is_absolute() else None  # "~" stays where there is no home
     except (OSError, RuntimeError):  # neither HOME nor an entry for the user
         return None

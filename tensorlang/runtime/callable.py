@@ -227,9 +227,10 @@ class CompiledFunction:
         """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
         arguments = self._signature.bind(args, keywords)
         results = self._results(arguments, out)
+        given = results[0] if len(results) == 1 else results
         work = self._bind(arguments).work
         return measure(
-            lambda: self(*args, out=results, **keywords),
+            lambda: self(*args, out=given, **keywords),
             seconds=seconds,
             name=self.__name__,
             operations=work.operations,

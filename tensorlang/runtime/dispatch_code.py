@@ -4,7 +4,7 @@ Input:  the arguments of a call, and the *plans* that the callee keeps of earlie
 Output: the result of the first plan that fits the arguments; without one, that of ``__call__``
 
 A plan fits if the arguments are what it was made for, word by word: the same keywords, exact NumPy
-arrays of the same dtype object, shape and strides, aligned, an ``out`` that is writable and apart
+arrays of the same element type, shape and strides, aligned, an ``out`` that is writable and apart
 from the inputs; any other argument the very same (immutable) object. So nothing needs to be
 computed: sizes, conditions and work were settled when the plan was made. What is left is to
 allocate the results, to put the data pointers where the kernels expect them, and to call these.
@@ -22,6 +22,7 @@ CODE = """
 %Object = type { i64, ptr }
 %Tuple = type { i64, ptr, i64, [0 x ptr] }
 %Array = type { i64, ptr, ptr, i32, ptr, ptr, ptr, ptr, i32 }
+%Dtype = type { %Object, ptr, i8, i8, i8, i8, i32 }
 %Gate = type { i64, i64 }
 %State = type { ptr, ptr }
 %Plan = type { ptr, i64, i64, i64, i64, ptr, ptr, i64, i64, ptr, i64, ptr, i64, ptr, i64 }
@@ -53,7 +54,17 @@ array:
   %dtype = load ptr, ptr %dtype.at
   %wanted.dtype.at = getelementptr %Guard, ptr %guard, i32 0, i32 1
   %wanted.dtype = load ptr, ptr %wanted.dtype.at
-  %same.dtype = icmp eq ptr %dtype, %wanted.dtype
+  %number.at = getelementptr %Dtype, ptr %dtype, i32 0, i32 6
+  %number = load i32, ptr %number.at
+  %wanted.number.at = getelementptr %Dtype, ptr %wanted.dtype, i32 0, i32 6
+  %wanted.number = load i32, ptr %wanted.number.at
+  %order.at = getelementptr %Dtype, ptr %dtype, i32 0, i32 4
+  %order = load i8, ptr %order.at
+  %wanted.order.at = getelementptr %Dtype, ptr %wanted.dtype, i32 0, i32 4
+  %wanted.order = load i8, ptr %wanted.order.at
+  %same.number = icmp eq i32 %number, %wanted.number
+  %same.order = icmp eq i8 %order, %wanted.order
+  %same.dtype = and i1 %same.number, %same.order
   %rank.at = getelementptr %Array, ptr %value, i32 0, i32 3
   %rank.32 = load i32, ptr %rank.at
   %rank = zext i32 %rank.32 to i64

@@ -197,12 +197,25 @@ class _ArrayStruct(ctypes.Structure):
     )
 
 
+class _DtypeStruct(ctypes.Structure):
+    """The beginning of ``PyArray_Descr``, without the object's header."""
+
+    _fields_ = (
+        ("type", ctypes.c_size_t),
+        ("kind", ctypes.c_char),
+        ("character", ctypes.c_char),
+        ("byte_order", ctypes.c_char),
+        ("flags", ctypes.c_char),
+        ("number", ctypes.c_int),
+    )
+
+
 @cache
 def arrays_are_as_expected() -> bool:
     """Tell whether NumPy's arrays lie in memory as fast calls read them, by looking at some."""
     if object.__basicsize__ != 16 or ctypes.sizeof(ctypes.c_size_t) != 8:
         return False
-    samples = [np.zeros((3, 5, 7), np.float32), np.zeros(9, np.int8)[::-2], np.zeros(())]
+    samples = [np.zeros((3, 5, 7), np.float32), np.zeros(9, np.int8)[::-2], np.zeros((), ">f8")]
     samples[0].flags.writeable = False
     return all(map(_is_as_expected, samples))
 
@@ -210,6 +223,7 @@ def arrays_are_as_expected() -> bool:
 def _is_as_expected(array: np.ndarray[Any, Any]) -> bool:
     rank = array.ndim
     found = _ArrayStruct.from_address(id(array) + object.__basicsize__)
+    dtype = _DtypeStruct.from_address(id(array.dtype) + object.__basicsize__)
     return (
         found.data == array.__array_interface__["data"][0]
         and found.rank == rank
@@ -217,4 +231,6 @@ def _is_as_expected(array: np.ndarray[Any, Any]) -> bool:
         and tuple(found.strides[:rank] if rank else ()) == array.strides
         and found.dtype == id(array.dtype)
         and found.flags == array.flags.num
+        and dtype.number == array.dtype.num
+        and dtype.byte_order == array.dtype.byteorder.encode()
     )

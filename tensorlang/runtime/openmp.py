@@ -150,6 +150,6 @@ def _few_spins() -> Generator[None]:
 
 def _is_busy() -> bool:
     try:
-        return os.getloadavg()[0] > 0.5 * (os.cpu_count() or 1)
+        return os.getloadavg()[0] > (os.cpu_count() or 1)
     except OSError:
         return False

@@ -201,7 +201,7 @@ def kind_of_call(args: Sequence[Any], keywords: Mapping[str, Any]) -> tuple[Any,
     for value in (*args, *keywords.values()):
         if type(value) is np.ndarray:
             array = cast("Array", value)
-            kinds.append((array.dtype, array.shape, array.strides))
+            kinds.append((array.dtype.num, array.dtype.isnative, array.shape, array.strides))
         elif type(value) in _IMMUTABLE:
             kinds.append((type(value), value))
         else:

@@ -97,7 +97,7 @@ class Store:
             return False
         temporary = ""
         try:
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make(path.parent)
             self._check_owner(path.parent)
             handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=path.parent)
             with os.fdopen(handle, "wb") as file:
@@ -129,7 +129,7 @@ class Store:
         folder = self._path(key).parent
         handle = None
         try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._make(folder)
             handle = os.open(folder, os.O_RDONLY)
             _wait_for_lock(handle)
         except (ImportError, OSError):  # no locks here; what cannot be written is noted later
@@ -194,6 +194,11 @@ class Store:
 
     def _path(self, key: str) -> Path:
         return self.folder / key[:2] / f"{key}{SUFFIX}"
+
+    def _make(self, folder: Path) -> None:
+        # one by one: ``parents=True`` gives parents the mode that the umask leaves
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
     def _check_owner(self, folder: Path) -> None:
         _check_private(self.folder, self.folder.stat())

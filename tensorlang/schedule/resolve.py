@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from tensorlang.ir.affine import Var
 from tensorlang.ir.definition import Stage, Tensor
-from tensorlang.ir.program import Program
+from tensorlang.ir.program import Alloc, Program
+from tensorlang.ir.walk import iterate
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import handle_of, label_of, loops_of, places_of
 
@@ -114,6 +115,9 @@ def resolve_tensor(program: Program, name: str) -> Tensor:
     for stage in program.stages:
         for tensor in stage.tensors:
             tensors.setdefault(tensor.name, tensor)
+    for stmt in iterate(program.body):  # what cache_write computes into is no stage's own tensor
+        if isinstance(stmt, Alloc):
+            tensors.setdefault(stmt.tensor.name, stmt.tensor)
     if name in tensors:
         return tensors[name]
     matches = [tensor for known, tensor in tensors.items() if _is_suffix(name, known)]

@@ -1,6 +1,6 @@
 """Errors of compiled functions, over blocks of all f32 inputs and over samples.
 
-Input:  ``all_singles("exp", "cpu", first=0, count=2**22)``
+Input:  ``singles("exp", "cpu", first=0, count=2**22)``
 Output: a ``Tally``: the greatest error with the input that has it, the sum of errors, how many
 
 An error is ``|computed - exact|`` over the distance of neighbouring numbers where the exact value
@@ -87,11 +87,12 @@ def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return found.astype(np.float64, copy=False)
 
 
-def all_singles(name: str, target: str, first: int, count: int) -> Tally:
-    """Return the errors for the f32 whose bits are ``first`` and the ``count - 1`` that follow."""
+def singles(name: str, target: str, first: int, count: int, step: int = 1) -> Tally:
+    """Return the errors for ``count`` f32, whose bits begin at ``first``, ``step`` apart."""
     tally, function = Tally(), compiled(name, "f32", target)
-    for start in range(first, first + count, BLOCK):
-        bits = np.arange(start, start + BLOCK, dtype=np.int64).astype(np.uint32)
+    steps = np.arange(BLOCK, dtype=np.int64) * step
+    for block in range(count // BLOCK):
+        bits = (first + block * BLOCK * step + steps).astype(np.uint32)
         x = bits.view(np.float32)
         with np.errstate(all="ignore"):
             exact = REFERENCES[name](x.astype(np.float64))

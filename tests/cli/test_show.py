@@ -109,7 +109,7 @@ def test_the_commands(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         "explain", f"{program}:matmul", "--size", "M=64", "--size", "N=64", "--size", "K=64"
     )
     assert explained.returncode == 0, explained.stderr
-    assert "operations on 48.0 KiB of arrays" in explained.stdout
+    assert "bytes in and out: 49,152" in explained.stdout
     wrong = tensorlang("show", f"{program}:nothing")
     assert wrong.returncode == 1
     assert "has no operator or schedule called nothing" in wrong.stderr

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import pickle
 import subprocess
 import sys
 import threading
@@ -46,6 +47,11 @@ def axpy(x: tl.f64[N], *, alpha: tl.f64 = 1.0):
 def twice(x: tl.f32[M, N], y: tl.f32[N]):
     h = add(x, y)
     return add(h, y), h
+
+
+@tl.graph
+def once(x: tl.f32[M, N], y: tl.f32[N]):
+    return add(x, y)
 
 
 def numbers(*shape, dtype=np.float32):
@@ -176,6 +182,17 @@ def test_what_shapes_and_strides_do_not_tell_is_looked_at_each_time():
         f(np.zeros((1, 6), np.float32), y, out=y.reshape(1, 6))
 
 
+def test_equal_dtypes_need_not_be_one_object():
+    f, x, y = tl.compile(add), numbers(3, 5), numbers(5)
+    copies = [pickle.loads(pickle.dumps((x, y))) for _ in range(4)]
+    assert copies[0][0].dtype is not x.dtype
+    for a, b in [*copies, (x, y)]:
+        np.testing.assert_array_equal(f(a, b), x + y)
+    assert f._fast.plans == 1
+    with pytest.raises(TypeError, match="foreign byte order"):
+        f(x.astype(">f4"), y)
+
+
 def test_plans_are_bounded():
     f = tl.compile(add)
     for columns in range(3 * MOST_PLANS):
@@ -229,6 +246,29 @@ def test_graphs_reuse_their_memory_but_not_their_results():
             np.testing.assert_array_equal(last, x + y + y)
         assert len({last.ctypes.data for last, _ in kept}) == 5
     assert compiled._fast.plans == 1
+
+
+def test_what_was_called_fast_pickles():
+    x, y = numbers(3, 5), numbers(5)
+    for function in (tl.compile(add), tl.compile(twice), add, tl.compile(scaled)):
+        args = (x,) if function.__name__ == "scaled" else (x, y)
+        for _ in range(3):
+            expected = function(*args)
+        again = pickle.loads(pickle.dumps(function))
+        for _ in range(4):
+            found = again(*args)
+            if not isinstance(found, tuple):
+                found, wanted = (found,), (expected,)
+            else:
+                wanted = expected
+            for left, right in zip(found, wanted, strict=True):
+                np.testing.assert_array_equal(left, right)
+
+
+def test_times_are_those_of_fast_calls():
+    for function in (tl.compile(add), tl.compile(once)):
+        function.time(numbers(2, 3), numbers(3), seconds=0.001)
+        assert function._fast.plans == 1
 
 
 def test_operators_are_inlined_while_tracing_whatever_they_know():

@@ -11,6 +11,7 @@ import tensorlang as tl
 from tensorlang.driver import kept, keys, pipeline
 from tensorlang.driver.keys import Origin, key_of
 from tensorlang.runtime.store import Store
+from tests.mutation.mutate import Mutation, applied
 
 ROOT = Path(__file__).parents[2]
 M, N, K = tl.dims("M N K")
@@ -155,6 +156,29 @@ def test_code_of_another_format_is_compiled_again(store):
     function = tl.compile(matmul)
     assert (function(A, A) == 2).all()
     assert not is_kept(function)
+
+
+def test_mistakes_made_on_purpose_are_neither_kept_nor_hidden(store):
+    mistake = Mutation(
+        "one lane too few", "tensorlang.driver.kept:_describe", "known = len", "known = 1 + len", ()
+    )
+    with applied(mistake):
+        assert not is_kept(tl.compile(matmul))
+    assert store.entries() == []
+    tl.compile(matmul)
+    with applied(mistake):
+        assert not is_kept(tl.compile(matmul))
+
+
+def test_graphs_are_kept_node_by_node(store, monkeypatch):
+    @tl.graph
+    def layer(x: tl.f32[M, K], w: tl.f32[K, N]):
+        return tl.nn.softmax(x @ w)
+
+    x, w = np.ones((3, 4), np.float32), np.ones((4, 5), np.float32)
+    expected = tl.compile(layer)(x, w)
+    forbid(monkeypatch)
+    np.testing.assert_array_equal(tl.compile(layer)(x, w), expected)
 
 
 def test_a_failed_proof_is_not_kept(store, monkeypatch):

@@ -85,3 +85,28 @@ def test_what_is_read_at_an_index_from_data_is_not_inlined() -> None:
         picked(x, np.array([-1]))  # x[0] exists, later[-1] does not
     with pytest.raises(tl.ScheduleError, match="reads later at an index taken from data"):
         tl.schedule(picked).compute_inline("later")
+
+
+def test_lanes_are_not_moved_around_tiles_that_overlap() -> None:
+    @tl.compute
+    def double(x: tl.f32[N]):
+        return tl.tensor(x[i] * 2 for i in N)
+
+    s = tl.schedule(double)
+    outer, lane = s.split("i", 5, tail="shift")
+    s.vectorize(lane)
+    tiles, tile = s.split(outer, 2, tail="shift")
+    before = str(s)
+    with pytest.raises(tl.ScheduleError, match="breaks a dependence"):
+        s.reorder(lane, tiles, tile)
+    assert str(s) == before
+    s.verify()
+
+
+def test_an_argmax_of_small_integers_has_lanes_for_its_positions() -> None:
+    @tl.compute
+    def least(x: tl.i8[M, N]):
+        return tl.tensor(tl.argmin(x[i, j] for j in N) for i in M)
+
+    x = np.random.default_rng(0).integers(-9, 9, (3, 301)).astype(np.int8)
+    np.testing.assert_array_equal(least(x), x.argmin(axis=1))

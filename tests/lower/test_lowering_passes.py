@@ -165,6 +165,7 @@ def test_assumed_divisibility_removes_the_guard():
         replace(s.program, conditions=(condition,)),
         "simplify_guards",
         """
+        assume N % 6 == 0
         for i.o in (N + 5) // 6:
             vectorized for i.i in 6:
                 Y[6 * i.o + i.i] = X[6 * i.o + i.i] + X[6 * i.o + i.i]

@@ -4,11 +4,13 @@ import errno
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tensorlang.runtime.cache import cache_folder
 from tensorlang.runtime.store import MAGIC, Record, Store, pack, unpack
 
 KEY = "ab" + "0" * 62
@@ -67,6 +69,26 @@ def test_what_others_can_write_is_not_trusted(store):
     store.folder.chmod(0o777)
     assert store.read(KEY) is None
     assert not store.write(key(1), {}, b"code")
+
+
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o077])
+def test_what_it_makes_itself_is_trusted_whatever_the_umask(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        store = Store(tmp_path / "a" / "code", 1 << 20)
+        with store.lock(KEY):
+            assert store.write(KEY, {}, b"code")
+        assert store.read(KEY) is not None
+    finally:
+        os.umask(before)
+    assert store.problems == []
+
+
+def test_without_a_home_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr("platformdirs.user_cache_path", lambda *_, **__: Path("~/.cache"))
+    assert cache_folder("auto") is None
+    assert cache_folder("off") is None
+    assert cache_folder("/x/y") == Path("/x/y")
 
 
 def test_a_full_disk_is_noted_and_leaves_nothing(store, monkeypatch):

@@ -23,6 +23,7 @@ from random import Random
 from typing import Any
 
 import tensorlang as tl
+from tensorlang.ir.affine import variables_of
 from tensorlang.ir.program import Program
 from tensorlang.ir.verify import VerificationError, verify_scheduled
 from tensorlang.schedule.primitives.base import Primitive
@@ -134,6 +135,9 @@ def find_fault(case: Case, program: Program, sizes: list[Mapping[str, int]]) -> 
         verify_scheduled(program)
     except (VerificationError, AssertionError) as error:  # or it cannot even be printed
         return f"badly formed: {error}"
+    known = set(program.definition.sizes)
+    if any(not variables_of(condition.form) <= known for condition in program.conditions):
+        return "badly formed: a condition that no call can check"
     for values in sizes:
         if not meets_conditions(program, values):
             continue

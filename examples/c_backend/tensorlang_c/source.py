@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from tensorlang.dtypes import DType
 from tensorlang.errors import CompileError
 from tensorlang.ir.affine import Affine
-from tensorlang.ir.lowered import Allocate, Buffer, LoweredProgram, Store
+from tensorlang.ir.lowered import Allocate, Buffer, LoweredProgram, PrefetchLine, Store
 from tensorlang.ir.program import For, If, Seq, Stmt
 from tensorlang_c.expressions import C_TYPES, Names, condition, expression, index
 from tensorlang_c.prelude import PRELUDE
@@ -79,6 +79,11 @@ def _statement(stmt: Stmt, names: Names) -> Iterator[str]:
             yield from (f"    {line}" for line in _allocation(buffer, stmt.zeroed, names))
             yield from _indented(body, names)
             yield "}"
+        case PrefetchLine(buffer=buffer, offset=offset, locality=locality):
+            # the line may lie outside the buffer, where C knows no pointer
+            base, size = names.buffer(buffer), f"sizeof({_type(buffer.dtype)})"
+            address = f"(uintptr_t){base} + {size} * (uintptr_t)({index(offset, names)})"
+            yield f"__builtin_prefetch((const void *)({address}), 0, {locality});"
         case _:
             raise TypeError(f"{type(stmt).__name__} is not a statement of a lowered program")
 

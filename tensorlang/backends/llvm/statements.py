@@ -8,6 +8,7 @@ A condition that is one truth value for all lanes is a jump; one that differs is
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from math import inf
 
@@ -217,7 +218,8 @@ def _emit_stores(context: Context, stmt: Store) -> None:
     # Branches may repeat what they share; a few times, not once for every path.
     context.options.allowance = 10_000 + 20 * sum(1 for _ in iterate(*stmt.values))
     context.writer.line(mark_of([buffer.name for buffer, _ in stmt.targets]))
-    with context.values.scope():
+    rounding = context.builder.exact() if stmt.exact else nullcontext()
+    with rounding, context.values.scope():
         values = [
             _value_for(context, buffer, expr)
             for (buffer, _), expr in zip(stmt.targets, stmt.values, strict=True)

@@ -14,14 +14,15 @@ for what lies behind the box that is read, or behind the tensor: the instruction
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tensorlang.ir import program as ir
 from tensorlang.ir.affine import Affine, Var, affine, depends_on, substitute
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import loads_of
-from tensorlang.ir.program import Alloc, Program, is_outer_storage
-from tensorlang.ir.walk import iterate, sequence
+from tensorlang.ir.program import Alloc, Program, Stmt, is_outer_storage
+from tensorlang.ir.walk import children_of, iterate, sequence
 from tensorlang.schedule.boxes import Box, reads_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
@@ -129,15 +130,29 @@ _PLACES = {"local": "registers", "shared": "shared memory"}
 
 
 def require_prefetches(before: Program, after: Program) -> None:
-    """Refuse a step that takes away a prefetch, or the storage of what is prefetched."""
+    """Refuse a step that takes away a prefetch, or moves the storage of what is prefetched."""
     asked = [stmt.tensor for stmt in iterate(before.body) if isinstance(stmt, ir.Prefetch)]
     if not asked:
         return
-    left = {stmt.tensor for stmt in iterate(after.body) if isinstance(stmt, ir.Prefetch)}
-    stored = {stmt.tensor for stmt in iterate(after.body) if isinstance(stmt, Alloc)}
+    definition = after.definition
+    outer = frozenset((*definition.inputs, *definition.outputs))
+    stored = dict(_prefetched(after.body, outer))
     for tensor in asked:
-        if tensor not in left or not (is_outer_storage(after, tensor) or tensor in stored):
+        if not stored.get(tensor, False):
             raise Refusal(
                 f"{tensor} is prefetched, and the step takes away the loop or the storage",
                 "prefetch when all stages have their place",
             )
+
+
+def _prefetched(stmt: Stmt, storage: frozenset[Tensor]) -> Iterator[tuple[Tensor, bool]]:
+    """Yield what is prefetched below ``stmt``, and whether it has storage wherever it is."""
+    found: dict[Tensor, bool] = {}
+    if isinstance(stmt, ir.Prefetch):
+        found[stmt.tensor] = stmt.tensor in storage
+    if isinstance(stmt, Alloc):
+        storage |= {stmt.tensor}
+    for child in children_of(stmt):
+        for tensor, is_stored in _prefetched(child, storage):
+            found[tensor] = is_stored and found.get(tensor, True)
+    yield from found.items()

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import Var, variables_of
+from tensorlang.ir.affine import Affine, Min, Var, variables_of
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import For, Fused, Program, Stmt
 from tensorlang.ir.walk import loop_variables
@@ -143,8 +143,11 @@ class Reorder:
             for tensor in place.compute.stage.tensors
             if not place.is_private(place.compute.redirect(tensor))
         }
+        concurrent = any(loop.kind not in ("serial", "unrolled") for loop in loops_of(inner))
         for place in places:
             compute = place.compute
+            if concurrent and any(_may_repeat(form) for form in compute.binding):
+                return False  # what ran one after the other may run at once
             if compute.part != "whole" and compute.part != "update":
                 return False
             combiner = compute.stage.combiner
@@ -154,3 +157,8 @@ class Reorder:
                 if id(compute.redirect(load.tensor)) in shared:
                     return False
         return True
+
+
+def _may_repeat(form: Affine) -> bool:
+    """Tell whether an index may have one value in several iterations, as shifted tiles have."""
+    return any(isinstance(atom, Min) for atom, _ in form.terms)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tensorlang.schedule.rules.attention import find_attention, place_attention
 from tensorlang.schedule.rules.contraction import schedule_contraction
+from tensorlang.schedule.rules.convolution import schedule_convolution
 from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurrence
 from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
@@ -19,6 +20,7 @@ from tensorlang.schedule.rules.reduction import (
 )
 from tensorlang.schedule.rules.routine import schedule_routine
 from tensorlang.schedule.rules.transposition import as_transposition, schedule_transposition
+from tensorlang.schedule.rules.windows import as_convolution
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Stage
@@ -30,7 +32,7 @@ def apply(schedule: Schedule, target: str) -> None:
     """Take the steps of the default schedule for the machine that ``target`` means."""
     machine = machine_of(target)
     inline_producers(schedule)
-    groups = group_stages(schedule.program)
+    groups = group_stages(schedule.program, machine)
     chains = find_attention(groups, list(schedule.program.stages))
     for chain in chains:
         place_attention(schedule, chain, machine)
@@ -44,8 +46,11 @@ def apply(schedule: Schedule, target: str) -> None:
 
 def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
     anchor = group.anchor
+    convolution = as_convolution(anchor)
     contraction = as_contraction(anchor)
-    if contraction is not None:
+    if convolution is not None and group.is_convolution:
+        schedule_convolution(schedule, anchor, convolution, machine, group.padding, group.epilogue)
+    elif contraction is not None:
         schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)

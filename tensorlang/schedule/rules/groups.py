@@ -10,11 +10,15 @@ never shared position by position: that would leave no loop to run in vectors.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tensorlang.ir.affine import Affine, Var, affine, linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.program import Program
+from tensorlang.schedule.rules.convolution import is_wide
 from tensorlang.schedule.rules.kinds import as_contraction, is_map, is_window, reads
+from tensorlang.schedule.rules.machine import Machine
+from tensorlang.schedule.rules.windows import as_convolution
 from tensorlang.schedule.tree import nest_of
 
 _MAX_HALO = 64
@@ -25,7 +29,8 @@ class Group:
     """An anchor and the stages that join it, in order of computation.
 
     An anchor that is a contraction has no members, but may have an ``epilogue``: the map that
-    alone reads it, element by element, in whose tiles it is computed.
+    alone reads it, element by element, in whose tiles it is computed. One that is a convolution may
+    have a ``padding``: the map that makes the image that it alone reads.
     """
 
     anchor: Stage
@@ -33,9 +38,11 @@ class Group:
     depth: int = 0
     halo: int | None = None
     epilogue: Stage | None = None
+    padding: Stage | None = None
+    is_convolution: bool = False
 
 
-def group_stages(program: Program) -> list[Group]:
+def group_stages(program: Program, machine: Machine) -> list[Group]:
     """Return the groups in the order in which they are computed."""
     stages = [stage for stage in program.stages if nest_of(program.body, stage) is not None]
     outputs = program.definition.outputs
@@ -49,10 +56,29 @@ def group_stages(program: Program) -> list[Group]:
             group.add(stage, readers)
         elif group is not None and not is_output and group.ends(stage):
             group.contraction = stage
+        elif group is not None and not is_output and group.begins(stage, readers):
+            group.padding = stage
         else:
-            group = _Growing(stage)
+            group = _Growing(stage, machine)
         group_of[id(stage)] = group
-    return [group_of[id(s)].finished(stages) for s in stages if group_of[id(s)].anchor is s]
+    return [
+        group
+        for stage in stages
+        if group_of[id(stage)].anchor is stage
+        for group in _spread(group_of[id(stage)].finished(stages), machine)
+    ]
+
+
+def _spread(group: Group, machine: Machine) -> list[Group]:
+    """Return a group of maps as one group each, if its shared loops cannot occupy the cores."""
+    stages = (*group.members, group.anchor)
+    extents = [axis.extent for axis in group.anchor.axes[: group.depth]]
+    known = group.halo is None and all(extent.is_constant for extent in extents)
+    if not group.members or not known or not all(map(is_map, stages)):
+        return [group]
+    if prod(extent.constant for extent in extents) >= machine.cores:
+        return [group]
+    return [Group(stage, ()) for stage in stages]
 
 
 class _Growing:
@@ -62,14 +88,16 @@ class _Growing:
     leading axis; the list ends before the first axis that is not shared.
     """
 
-    def __init__(self, anchor: Stage) -> None:
+    def __init__(self, anchor: Stage, machine: Machine) -> None:
         self.anchor = anchor
+        self.machine = machine
+        self.padding: Stage | None = None
         self.members: list[Stage] = []
         self.contraction: Stage | None = None
         self.reach: dict[int, list[int]] = {id(anchor): [0] * len(anchor.axes)}
 
     def accepts(self, stage: Stage, readers: list[Stage]) -> bool:
-        if as_contraction(stage) is not None or as_contraction(self.anchor) is not None:
+        if _is_product(stage) or _is_product(self.anchor):
             return False
         if self.contraction is not None:
             return False
@@ -85,9 +113,24 @@ class _Growing:
 
     def ends(self, stage: Stage) -> bool:
         """Tell whether the anchor is all that happens to the results of a contraction."""
-        if as_contraction(stage) is None or self.contraction is not None or self.members:
+        if not _is_product(stage) or self.contraction is not None or self.members:
             return False
         return is_map(self.anchor) and _is_pointwise(self.anchor, stage)
+
+    def begins(self, stage: Stage, readers: list[Stage]) -> bool:
+        """Tell whether a stage makes the image of the group's convolution, and nothing else."""
+        last = self._convolution()
+        if last is None or self.padding is not None or not is_map(stage) or readers != [last]:
+            return False
+        convolution = as_convolution(last)
+        return convolution is not None and reads(last, stage) == [convolution.image]
+
+    def _convolution(self) -> Stage | None:
+        stage = self.anchor if self.contraction is None else self.contraction
+        convolution = as_convolution(stage)
+        if convolution is None or not is_wide(stage, convolution, self.machine):
+            return None
+        return stage
 
     def add(self, stage: Stage, readers: list[Stage]) -> None:
         self.reach[id(stage)] = self._reach(stage, readers)
@@ -116,10 +159,17 @@ class _Growing:
 
     def finished(self, stages: list[Stage]) -> Group:
         if self.contraction is not None:
-            return Group(self.contraction, (), epilogue=self.anchor)
+            return Group(
+                self.contraction,
+                (),
+                epilogue=self.anchor,
+                padding=self.padding,
+                is_convolution=self._convolution() is not None,
+            )
         members = tuple(stage for stage in stages if stage in self.members)
         if not members:
-            return Group(self.anchor, ())
+            is_convolution = self._convolution() is not None
+            return Group(self.anchor, (), padding=self.padding, is_convolution=is_convolution)
         shared = min(len(self.reach[id(member)]) for member in members)
         widths = [max(self.reach[id(m)][axis] for m in members) for axis in range(shared)]
         depth = next((axis for axis, width in enumerate(widths) if width), shared)
@@ -127,6 +177,10 @@ class _Growing:
         if depth == len(self.anchor.axes):  # a strip of the last axis, so that vectors remain
             depth, halo = depth - 1, 0
         return Group(self.anchor, members, depth, halo)
+
+
+def _is_product(stage: Stage) -> bool:
+    return as_contraction(stage) is not None or as_convolution(stage) is not None
 
 
 def _is_pointwise(reader: Stage, stage: Stage) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tensorlang.ir.affine import variables_of
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Call, iterate
-from tensorlang.schedule.rules.kinds import is_conditional, is_expensive, is_map, reads
+from tensorlang.schedule.rules.kinds import case_axes, is_conditional, is_expensive, is_map, reads
 
 if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
@@ -39,6 +39,8 @@ def _pays(schedule: Schedule, stage: Stage) -> bool:
     definition = schedule.definition
     if not is_map(stage) or any(t in definition.outputs for t in stage.tensors):
         return False
+    if case_axes(stage):
+        return False  # its cases share what they read only where they are written out together
     readers = [s for s in schedule.program.stages if reads(s, stage)]
     if any(_reads_inside_index(reader, stage) for reader in readers):
         return False

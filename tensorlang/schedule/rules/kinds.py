@@ -9,8 +9,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tensorlang.ir.affine import Var, linear_coefficient, variables_of
-from tensorlang.ir.definition import Stage
-from tensorlang.ir.expr import Call, Cast, Expr, Load, Select, iterate, loads_of
+from tensorlang.ir.definition import Axis, Stage
+from tensorlang.ir.expr import (
+    Call,
+    Cast,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    Select,
+    iterate,
+    loads_of,
+)
 
 EXPENSIVE = frozenset(
     {
@@ -23,6 +33,9 @@ EXPENSIVE = frozenset(
 
 _WINDOW = 64
 """Points of a reduction up to which it is written out."""
+
+_CASES = 8
+"""Values of an axis up to which the cases that it decides between are written out."""
 
 _FEW = 4
 """Points up to which a sum of products is no contraction: a tile would not pay."""
@@ -45,32 +58,38 @@ class Contraction:
 
 def as_contraction(stage: Stage) -> Contraction | None:
     """Recognise a sum of products whose operands each lack an axis that the other one has."""
-    if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
-        return None
-    if stage.combiner.ordered:
-        return None
-    factors = _product_of_loads(stage.values[0])
-    if factors is None or not stage.axes or not stage.reduction_axes or is_window(stage, _FEW):
+    factors = factors_of_product(stage)
+    if factors is None or not stage.axes or is_window(stage, _FEW):
         return None
     left, right = factors
     last = stage.axes[-1].variable
-    if last in _variables(left) and last not in _variables(right):
+    if last in variables_of_load(left) and last not in variables_of_load(right):
         left, right = right, left
-    elif last not in _variables(right) or last in _variables(left):
+    elif last not in variables_of_load(right) or last in variables_of_load(left):
         return None
     reduction = {axis.variable for axis in stage.reduction_axes}
-    if not (reduction & _variables(left) and reduction & _variables(right)):
+    if not (reduction & variables_of_load(left) and reduction & variables_of_load(right)):
         return None
     rows: list[int] = []
     columns: list[int] = []
     batch: list[int] = []
     for position, axis in enumerate(stage.axes):
-        in_left, in_right = axis.variable in _variables(left), axis.variable in _variables(right)
+        in_left = axis.variable in variables_of_load(left)
+        in_right = axis.variable in variables_of_load(right)
         kind = batch if in_left and in_right else rows if in_left else columns
         kind.append(position)
     if not rows:
         return None
     return Contraction(tuple(rows), tuple(columns), tuple(batch), left, right)
+
+
+def factors_of_product(stage: Stage) -> tuple[Load, Load] | None:
+    """Return the two loads of a sum of products that may be added in any order."""
+    if stage.combiner is None or stage.combiner.name != "sum" or len(stage.tensors) != 1:
+        return None
+    if stage.combiner.ordered or not stage.reduction_axes:
+        return None
+    return _product_of_loads(stage.values[0])
 
 
 def _product_of_loads(expr: Expr) -> tuple[Load, Load] | None:
@@ -90,7 +109,8 @@ def _load_below(expr: Expr) -> Load | None:
     return loads[0] if len(loads) == 1 and cheap else None
 
 
-def _variables(load: Load) -> frozenset[Var]:
+def variables_of_load(load: Load) -> frozenset[Var]:
+    """Return every variable that the place of a load depends on."""
     return frozenset(v for index in load.indices for v in variables_of(index))
 
 
@@ -135,3 +155,25 @@ def is_window(stage: Stage, most: int = _WINDOW) -> bool:
 def is_conditional(stage: Stage) -> bool:
     """Tell whether a stage chooses between values, as padding does."""
     return any(isinstance(expr, Select) for expr in iterate(*stage.values))
+
+
+def case_axes(stage: Stage) -> list[Axis]:
+    """Return the short axes whose value decides, in an equality with a number, what is computed.
+
+    The rows of a small constant matrix are such cases: ``where(r == 0, a + b, a - b)``.
+    """
+    deciding: set[Var] = set()
+    for select in (e for e in iterate(*stage.values) if isinstance(e, Select)):
+        match select.condition:
+            case Call(function="eq", args=(IndexValue(index=index), Const())) if stage.is_map:
+                if len(index.terms) == 1:
+                    deciding |= variables_of(index)
+            case _:
+                pass
+    return [
+        axis
+        for axis in stage.axes
+        if axis.variable in deciding
+        and axis.extent.is_constant
+        and 1 < axis.extent.constant <= _CASES
+    ]

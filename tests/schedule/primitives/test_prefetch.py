@@ -212,6 +212,11 @@ def test_steps_that_would_lose_it_are_refused():
     s.prefetch("first", at="second/i", ahead=8)
     lost = "first is prefetched, and the step takes away the loop or the storage"
     assert claim(s, lambda s: s.compute_inline("first")) == lost
+    assert claim(s, lambda s: s.compute_at("first", "second/i")) == ("chain reads first outside i")
+    s = start("every_second")
+    s.prefetch("pairs", at="every_second/i")
+    lost = lost.replace("first", "pairs")
+    assert claim(s, lambda s: s.compute_at("pairs", "every_second/i")) == lost
     s = start("add")
     s.split("j", 4)
     s.prefetch("A", at="j.o")

@@ -4,7 +4,7 @@
     |x| >= 1:  1 - 2^-g(|x|),   g = -log2(1 - erf), smooth, by a polynomial
 
 The second loses nothing: what is subtracted from 1 is at most 0.16. Error in units of the last
-place, tested in f32 and f64: 1.7.
+place, tested in f32 and f64: 1.9.
 """
 
 from __future__ import annotations

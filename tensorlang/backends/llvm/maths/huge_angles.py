@@ -8,7 +8,7 @@ each lane fetches its own, and ``m`` times the window, modulo its length, has q 
 bits and f in the rest. No f64 is so close to a multiple of pi/2 that fewer than 60 bits of r stay
 (M. Payne and R. Hanek, "Radian reduction for trigonometric functions", SIGNUM 1983).
 
-Input:  lanes of f64 from 2^20 on, inf too
+Input:  lanes of f64 from 2^17 on, inf too
 Output: r in two parts (NaN for inf), and an integer whose two lowest bits are those of q
 
 It is a function of its own, one for each number of lanes, which is called where some lane is so
@@ -41,7 +41,7 @@ _MASK = 0xFFFF_FFFF
 
 
 def reduce_huge(builder: Builder, x: Value) -> tuple[Pair, Value]:
-    """Return r and q of f64 lanes, all of them at least 2^20 in magnitude."""
+    """Return r and q of f64 lanes, all of them at least 2^17 in magnitude."""
     module, type = builder.writer.module, x.type
     integers = vector("i64", type.lanes)
     name = f"@tensorlang.reduce_huge.{type.suffix}"

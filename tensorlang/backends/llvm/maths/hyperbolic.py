@@ -4,8 +4,8 @@
     sinh |x| = (E + E / (E + 1)) / 2,     E = e^|x| - 1
     cosh x   = 1 + E^2 / (2 (E + 1)),     E = e^|x| - 1
 
-None of them cancels. Errors in units of the last place, tested in f32 and f64: tanh 2.6, sinh 2.4,
-cosh 2.4.
+None of them cancels. Errors in units of the last place, tested in f32 and f64: tanh 2.8, sinh 2.6,
+cosh 2.6.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     log(1 + f) = 2 atanh(s) = f - (h - s (h + R(s^2))),  h = f^2 / 2
 
 The last form, fdlibm's, loses nothing when f is small. ``e ln 2`` is added in two parts, the first
-of which is exact. Errors in units of the last place, tested in f32 and f64: log 0.85, log2 1.3,
+of which is exact. Errors in units of the last place, tested in f32 and f64: log 0.85, log2 1.4,
 log1p 0.9. log(0) is -inf, of negative numbers NaN.
 """
 

@@ -5,10 +5,10 @@
 ``q`` pi/2 is subtracted in three parts of 33 bits, whose products with ``q`` are exact, and what r
 loses by rounding is kept beside it, so that results near multiples of pi have all their bits. f32
 does the same with three parts of 24 bits and fused products, and in f64 where there are none. From
-2^20 on (inf included) ``q`` has too many bits for that: such lanes are reduced by whole-number
-arithmetic (``huge_angles.py``), on a path of their own.
+2^20 on (2^17 in f32; inf included) ``q`` has too many bits for that: such lanes are reduced by
+whole-number arithmetic (``huge_angles.py``), on a path of their own.
 
-Errors in units of the last place, tested in f32 and f64: sin and cos 0.9, tan 2.4.
+Errors in units of the last place, tested in f32 and f64: sin and cos 0.9, tan 2.6.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from tensorlang.backends.llvm.maths.polynomial import Coefficients, polynomial
 from tensorlang.backends.llvm.types import Value
 
 _LIMIT = 2.0**20
+_LIMIT_SINGLE = 2.0**17  # beyond, 2/pi has too few bits in f32 for r to stay below pi/4
 _MAGIC = 1.5 * 2.0**52
 _PI_2 = (
     float.fromhex("0x1.921fb54400000p+0"),
@@ -106,7 +107,7 @@ def _reduce_double(builder: Builder, x: Value) -> tuple[Pair, Value]:
 
 
 def _reduce_single(builder: Builder, x: Value) -> tuple[Pair, Value]:
-    """Return r and q of f32 lanes, right below 2^20, by products that are rounded with their sum.
+    """Return r and q of f32 lanes, right below 2^17, by products that are rounded with their sum.
 
     The first difference is exact, and what the second loses is kept.
     """
@@ -132,9 +133,10 @@ def _narrow(builder: Builder, r: Pair, quadrant: Value, x: Value) -> tuple[Pair,
 
 
 def _with_huge_lanes(builder: Builder, x: Value, r: Pair, quadrant: Value) -> tuple[Pair, Value]:
-    """Return r and q as they are, but for lanes from 2^20 on; NaN is not among them."""
+    """Return r and q as they are, but for lanes from the limit on; NaN is not among them."""
     writer, near = builder.writer, (*r, quadrant)
-    limit = builder.constant(_LIMIT, x)
+    in_single = x.type.bits == 32 and builder.fused
+    limit = builder.constant(_LIMIT_SINGLE if in_single else _LIMIT, x)
     huge = builder.compare("ge", builder.intrinsic("fabs", x), limit)
     before = writer.block
     distant, done = writer.label("huge"), writer.label("reduced")
