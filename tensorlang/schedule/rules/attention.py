@@ -19,7 +19,7 @@ holds them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tensorlang.ir.affine import affine, linear_coefficient
 from tensorlang.ir.definition import Stage
@@ -185,10 +185,12 @@ def _pack_panels(schedule: Schedule, scores: Stage, at: Loop, tile: Tile, machin
     place, lanes = places[0], machine.lanes(operand.tensor.dtype)
     width = tile.vectors * lanes
     packed = schedule.cache_read(operand.tensor.name, at=at)
-    schedule.layout(
-        packed.name,
-        lambda *i: (*i[:place], i[place] // width, *i[place + 1 :], i[place] % width),
-    )
+
+    def panels(*index: Any) -> tuple[Any, ...]:
+        column = index[place]
+        return (*index[:place], column // width, *index[place + 1 :], column % width)
+
+    schedule.layout(packed.name, panels)
     loops = list(packed.loops)
     column = loops.pop(-len(inner))
     block, lane = schedule.split(column, lanes)
