@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tensorlang.schedule.rules.attention import find_attention, place_attention
 from tensorlang.schedule.rules.contraction import schedule_contraction
 from tensorlang.schedule.rules.convolution import schedule_convolution
 from tensorlang.schedule.rules.elementwise import schedule_map, schedule_recurrence
@@ -11,6 +12,7 @@ from tensorlang.schedule.rules.groups import Group, group_stages
 from tensorlang.schedule.rules.inline import inline_producers
 from tensorlang.schedule.rules.kinds import as_contraction, is_window
 from tensorlang.schedule.rules.machine import Machine, machine_of
+from tensorlang.schedule.rules.next_row import prefetch_next_row
 from tensorlang.schedule.rules.reduction import (
     schedule_reduction,
     schedule_total,
@@ -30,8 +32,16 @@ def apply(schedule: Schedule, target: str) -> None:
     """Take the steps of the default schedule for the machine that ``target`` means."""
     machine = machine_of(target)
     inline_producers(schedule)
-    for group in group_stages(schedule.program, machine):
-        _schedule_group(schedule, group, machine)
+    groups = group_stages(schedule.program, machine)
+    chains = find_attention(groups, list(schedule.program.stages))
+    for chain in chains:
+        place_attention(schedule, chain, machine)
+        for stage in (*chain.rows.members, chain.rows.anchor):
+            _schedule_stage(schedule, stage, machine, parallel=False)
+    taken = {id(anchor) for chain in chains for anchor in chain.anchors}
+    for group in groups:
+        if id(group.anchor) not in taken:
+            _schedule_group(schedule, group, machine)
 
 
 def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
@@ -57,6 +67,8 @@ def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
         schedule.parallel(outer)
         for stage in (*group.members, anchor):
             _schedule_stage(schedule, stage, machine, parallel=False)
+        if group.depth == 1 and group.halo is None:
+            prefetch_next_row(schedule, group, outer)
 
 
 def _shared_loop(schedule: Schedule, group: Group) -> Loop:
