@@ -14,7 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from tensorlang.ir.affine import Var, variables_of
 from tensorlang.ir.definition import Stage
+from tensorlang.ir.expr import loads_of
 from tensorlang.schedule.rules.kinds import case_axes
 from tensorlang.schedule.rules.machine import Machine
 
@@ -40,7 +42,15 @@ def schedule_map(schedule: Schedule, stage: Stage, machine: Machine, *, parallel
         schedule.reorder(*loops, *cases)
         for loop in cases:
             schedule.unroll(loop)
-    if parallel and len(loops) == 1:
+    crossed = None if cases else _crossed_axis(stage)
+    if parallel and crossed is not None and len(loops) == len(stage.axes):
+        # lines of the operand are read for some rows at a time, while they are in the cache
+        block, loops[crossed] = schedule.split(loops[crossed], lanes)
+        row = loops.pop(crossed)
+        loops = [*loops[:crossed], block, *loops[crossed:-1], row, inner]
+        schedule.reorder(*loops)
+        schedule.parallel(schedule.fuse(*loops[:-2]) if len(loops) > 3 else block)
+    elif parallel and len(loops) == 1:
         chunk, inner = schedule.split(inner, lanes * _CHUNK_VECTORS)
         schedule.parallel(chunk)
     elif parallel:
@@ -53,6 +63,19 @@ def _case_loops(stage: Stage, loops: list[Loop]) -> list[Loop]:
     """Return the loops over cases: written out, what the cases have in common is computed once."""
     names = {axis.variable.name for axis in case_axes(stage)}
     return [loop for loop in loops if loop.name in names]
+
+
+def _crossed_axis(stage: Stage) -> int | None:
+    """Return the axis along which an operand is contiguous, if it is another than the last."""
+    last = stage.axes[-1].variable
+    for load in loads_of(*stage.values):
+        found = frozenset[Var]() if not load.indices else variables_of(load.indices[-1])
+        crosses = any(last in variables_of(index) for index in load.indices[:-1])
+        if crosses and last not in found:
+            for place, axis in enumerate(stage.axes):
+                if axis.variable in found:
+                    return place
+    return None
 
 
 def vectorize_loop(schedule: Schedule, loop: Loop, lanes: int, inside: Sequence[Loop] = ()) -> None:
