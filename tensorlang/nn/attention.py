@@ -63,7 +63,7 @@ def attention(
         for i in tl.grid((*lead, queries, keys))
     )
     # 1 / sqrt of a size has no Python number: the size is cast beside the scores
-    factor = tl.tensor(_factor(scale, depth, dots.dtype) for i in tl.grid(()))
+    factor = tl.tensor(_factor(scale, depth, dots.dtype) for _ in tl.grid(()))
 
     def score(i: Any) -> Any:
         value = dots[i] * factor[()]
