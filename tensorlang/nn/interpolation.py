@@ -148,11 +148,7 @@ def _resized(shape: Any, size: Any, scale_factor: Any) -> list[_Resized]:
     given = scale_factor if size is None else size
     every = _each(given, len(shape))
     kinds = (int,) if size is not None else (int, float)
-    if (
-        not isinstance(every, tuple)
-        or len(shape) != len(every)
-        or any(not isinstance(n, kinds) or n <= 0 for n in every)
-    ):
+    if len(every) != len(shape) or any(not isinstance(n, kinds) or n <= 0 for n in every):
         what = "scale_factor" if size is None else "size"
         raise definition_error(
             f"interpolate: {what} is a positive number, or {len(shape)} of them, not {given!r}"
