@@ -31,9 +31,7 @@ def transposed(x, w, stride, padding, output_padding, dilation, groups):
             part = result[(slice(None), slice(group * share, (group + 1) * share), *cut)]
             scale = w[(c, slice(None), *j)].reshape(1, -1, *[1] * len(sizes))
             part += x[:, c : c + 1] * scale
-    cut = tuple(
-        [slice(padding, n + output_padding - padding) for n in full]
-    )
+    cut = tuple([slice(padding, n + output_padding - padding) for n in full])
     return result[(slice(None), slice(None), *cut)].astype(x.dtype)
 
 
@@ -46,7 +44,9 @@ def correlated(x, w, margins, dilation, groups):
     for o in range(w.shape[0]):
         group = o // share
         for j in itertools.product(*map(range, windows)):
-            cut = tuple([slice(p * dilation, p * dilation + n) for p, n in zip(j, sizes, strict=True)])
+            cut = tuple(
+                [slice(p * dilation, p * dilation + n) for p, n in zip(j, sizes, strict=True)]
+            )
             part = x[(slice(None), slice(group * depth, (group + 1) * depth), *cut)]
             result[:, o] += np.tensordot(part, w[(o, slice(None), *j)], ((1,), (0,)))
     return result.astype(x.dtype)

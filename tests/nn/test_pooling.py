@@ -95,7 +95,15 @@ def adaptive(x, count, outputs, reduce):
 
 @pytest.mark.parametrize(
     ("count", "outputs"),
-    [(1, (4,)), (1, (13,)), (2, (1, 1)), (2, (3, None)), (2, (7, 4)), (3, (2, 3, 5)), (3, (1, 1, 1))],
+    [
+        (1, (4,)),
+        (1, (13,)),
+        (2, (1, 1)),
+        (2, (3, None)),
+        (2, (7, 4)),
+        (3, (2, 3, 5)),
+        (3, (1, 1, 1)),
+    ],
 )
 def test_adaptive_pools(count, outputs):
     x = normal(2, *SIZES[count])
