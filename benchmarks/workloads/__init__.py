@@ -10,7 +10,9 @@ from types import ModuleType
 
 from benchmarks.workload import Workload
 
-FAMILIES = ("products",)
+FAMILIES = (
+    "products", "convolutions", "memory", "attention", "stencil", "calls", "compilation",
+)  # fmt: skip
 
 
 def family(name: str) -> ModuleType:

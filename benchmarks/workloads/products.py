@@ -99,7 +99,7 @@ def _programs(M: int, N: int, K: int, threads: int) -> Programs:
     if M * N * K <= _LARGEST_FOR_LOOPS:
         programs["numba"] = lambda: _numba(a, b, new())
     if M >= 32:
-        programs["halide"] = lambda: _halide(a, b, new())
+        programs["halide"] = lambda: halide_product(a, b, new())
     return programs
 
 
@@ -122,7 +122,7 @@ def _numba(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Call:
     return partial(product, a, b, out)
 
 
-def _halide(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Call:
+def halide_product(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> Call:
     """A schedule by hand: tiles of 6 rows in registers, strips of rows in parallel."""
     import halide as hl
 
