@@ -15,7 +15,8 @@ def double(x: tl.f32[N]):
     return tl.tensor(x[i] * 2 for i in N)
 
 
-def test_the_kernels_compute_what_they_say(rng=np.random.default_rng(0)):
+def test_the_kernels_compute_what_they_say():
+    rng = np.random.default_rng(0)
     x, y = rng.random(5, np.float32), rng.random((2, 160), np.float32)
     expected = np.broadcast_to(x.sum() * y[:, None], (2, 3, 160))
     np.testing.assert_allclose(multiply_add(x, y, repeats=3), expected, rtol=1e-5)
@@ -37,7 +38,7 @@ def test_measured_figures_are_those_of_a_machine(monkeypatch):
     for threads in (1, found.threads):
         figures = [found.arithmetic(bits, threads) for bits in (32, 64)]
         figures += [found.bandwidth(level, threads) for level in LEVELS]
-        assert all(0.01 < figure < 1e6 for figure in figures)
+        assert all(0 < figure < 1e6 for figure in figures)
     assert found.arithmetic(32, found.threads) >= found.arithmetic(32, 1)
 
 
