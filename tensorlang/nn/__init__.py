@@ -1,7 +1,41 @@
 """``tl.nn``: operators written in the language, with the names and defaults of PyTorch's."""
 
-from tensorlang.nn.activations import relu, sigmoid, softmax, tanh
-from tensorlang.nn.convolution import conv2d, max_pool2d
+from tensorlang.nn.activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    logsigmoid,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softplus,
+    softshrink,
+    softsign,
+    tanh,
+    tanhshrink,
+    threshold,
+)
+from tensorlang.nn.adaptive_pooling import (
+    adaptive_avg_pool1d,
+    adaptive_avg_pool2d,
+    adaptive_avg_pool3d,
+    adaptive_max_pool1d,
+    adaptive_max_pool2d,
+    adaptive_max_pool3d,
+)
+from tensorlang.nn.convolution import (
+    conv2d,
+)
 from tensorlang.nn.elementwise import (
     add,
     divide,
@@ -17,34 +51,135 @@ from tensorlang.nn.elementwise import (
     not_equal,
     subtract,
 )
-from tensorlang.nn.normalization import layer_norm
-from tensorlang.nn.products import linear, matmul
-from tensorlang.nn.shapes import flatten, take_slice, transpose
+from tensorlang.nn.embedding import (
+    embedding,
+    one_hot,
+)
+from tensorlang.nn.normalization import (
+    batch_norm,
+    group_norm,
+    instance_norm,
+    layer_norm,
+    rms_norm,
+)
+from tensorlang.nn.padding import (
+    pad,
+)
+from tensorlang.nn.pooling import (
+    avg_pool1d,
+    avg_pool2d,
+    avg_pool3d,
+    max_pool1d,
+    max_pool2d,
+    max_pool3d,
+)
+from tensorlang.nn.products import (
+    linear,
+    matmul,
+)
+from tensorlang.nn.reductions import (
+    all,
+    amax,
+    amin,
+    any,
+    argmax,
+    argmin,
+    logsumexp,
+    mean,
+    norm,
+    prod,
+    std,
+    sum,
+    var,
+)
+from tensorlang.nn.shapes import (
+    flatten,
+    take_slice,
+    transpose,
+)
+from tensorlang.nn.softmax import (
+    log_softmax,
+    softmax,
+    softmin,
+)
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
     "add",
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
+    "celu",
     "conv2d",
     "divide",
+    "elu",
+    "embedding",
     "equal",
     "flatten",
+    "gelu",
+    "glu",
     "greater",
     "greater_equal",
+    "group_norm",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "instance_norm",
     "layer_norm",
+    "leaky_relu",
     "less",
     "less_equal",
     "linear",
+    "log_softmax",
+    "logsigmoid",
+    "logsumexp",
     "matmul",
+    "max_pool1d",
     "max_pool2d",
+    "max_pool3d",
     "maximum",
+    "mean",
     "minimum",
+    "mish",
     "multiply",
     "negative",
+    "norm",
     "not_equal",
+    "one_hot",
+    "pad",
+    "prelu",
+    "prod",
     "relu",
+    "relu6",
+    "rms_norm",
+    "selu",
     "sigmoid",
+    "silu",
     "softmax",
+    "softmin",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "std",
     "subtract",
+    "sum",
     "take_slice",
     "tanh",
+    "tanhshrink",
+    "threshold",
     "transpose",
+    "var",
 ]

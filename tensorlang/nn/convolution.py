@@ -1,4 +1,4 @@
-"""Windows over images: conv2d and max_pool2d, with images as ``[..., C, H, W]``.
+"""Convolution of images: conv2d, with images as ``[..., C, H, W]``.
 
 Input:  ``x: [B, C, H, W]``, ``w: [O, C // groups, R, S]``
 Output: ``[B, O, OH, OW]`` with ``OH = (H + 2 * padding - dilation * (R - 1) - 1) // stride + 1``
@@ -9,23 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import tensorlang as tl
-from tensorlang.dtypes import integer_range, is_float
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.nn.agreement import require_equal
+from tensorlang.nn.agreement import per_axis, require_equal
 
 Pair = int | tuple[int, int]
-
-
-def pair(value: Any, name: str, operator: str, least: int) -> tuple[int, int]:
-    """Return an attribute given as one integer or as two, for rows and columns."""
-    both = (value, value) if isinstance(value, int) else value
-    fits = isinstance(both, tuple) and len(both) == 2  # pyright: ignore[reportUnknownArgumentType]
-    if not fits or any(not isinstance(part, int) or part < least for part in both):  # pyright: ignore
-        raise definition_error(
-            f"{operator}: {name} must be an integer of at least {least}, or two of them, "
-            f"not {value!r}"
-        )
-    return both  # pyright: ignore
 
 
 @tl.compute
@@ -47,10 +34,10 @@ def conv2d(
     if x.ndim not in (3, 4) or w.ndim != 4:
         raise definition_error("conv2d: x has shape [B, C, H, W] or [C, H, W], w [O, C, R, S]")
     (down, across), (top, left) = (
-        pair(stride, "stride", "conv2d", 1),
-        pair(padding, "padding", "conv2d", 0),
+        per_axis(stride, 2, "stride", "conv2d", 1),
+        per_axis(padding, 2, "padding", "conv2d", 0),
     )
-    dy, dx = pair(dilation, "dilation", "conv2d", 1)
+    dy, dx = per_axis(dilation, 2, "dilation", "conv2d", 1)
     channels, height, width = x.shape[-3:]
     outputs, depth, rows, columns = w.shape
     if groups < 1:
@@ -89,35 +76,6 @@ def conv2d(
         raise definition_error("conv2d: the bias has one axis, the outputs")
     require_equal(bias.shape[0], outputs, "conv2d: bias has one element for each output")
     return tl.tensor(product[i] + bias[i[-3]] for i in tl.grid(product.shape))
-
-
-@tl.compute
-def max_pool2d(x: Any, *, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0):
-    """Return the greatest element of each window of ``x: [..., H, W]``.
-
-    ``stride`` is ``kernel_size`` unless given; the padding is below everything, and at most half
-    of the kernel, so that no window is empty.
-    """
-    if x.ndim < 2:
-        raise definition_error("max_pool2d: x has shape [..., H, W]")
-    rows, columns = pair(kernel_size, "kernel_size", "max_pool2d", 1)
-    down, across = pair(kernel_size if stride is None else stride, "stride", "max_pool2d", 1)
-    top, left = pair(padding, "padding", "max_pool2d", 0)
-    if 2 * top > rows or 2 * left > columns:
-        raise definition_error("max_pool2d: the padding must be at most half of the kernel")
-    lowest = -tl.inf if is_float(x.dtype) else integer_range(x.dtype)[0]
-    padded = _padded(x, top, left, lowest)
-    height, width = x.shape[-2:]
-    out_height = (height + 2 * top - rows) // down + 1
-    out_width = (width + 2 * left - columns) // across + 1
-    return tl.tensor(
-        tl.max(
-            padded[(*i[:-2], i[-2] * down + r, i[-1] * across + s)]
-            for r in tl.range(rows)
-            for s in tl.range(columns)
-        )
-        for i in tl.grid((*x.shape[:-2], out_height, out_width))
-    )
 
 
 def _padded(x: Any, top: int, left: int, value: Any) -> Any:

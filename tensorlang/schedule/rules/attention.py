@@ -5,24 +5,25 @@ Before                                  After
 
     for b, i, j: s[b, i, j] = q k           parallel for b, bands of i:
     for b, i, j: p[b, i, j] = softmax           k.local = k of b, in panels
-    for b, i, d: o[b, i, d] = p v               for strips of 48 rows i:
-                                                    s = q k    48 rows, in register tiles
+    for b, i, d: o[b, i, d] = p v               for strips of 64 rows i:
+                                                    s = q k    64 rows, in register tiles
                                                     p = softmax, row by row
-                                                    o = p v    48 rows, in register tiles
+                                                    o = p v    64 rows, in register tiles
 
 No intermediate is as large as the square of the length: a strip of scores is computed, normalised
-and used up before the next one. The method is that of M. Rabe and C. Staats, "Self-attention does
-not need O(n^2) memory" (2021), with whole rows of scores, which the level-2 cache holds.
+and used up before the next one. The bounded memory is that of M. Rabe and C. Staats, "Self-
+attention does not need O(n^2) memory" (2021); here rows of scores are whole, as the level-2 cache
+holds them.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tensorlang.ir.affine import linear_coefficient
+from tensorlang.ir.affine import affine, linear_coefficient
 from tensorlang.ir.definition import Stage
-from tensorlang.schedule.rules.facts import ANY, Range
+from tensorlang.schedule.rules.facts import Facts, Range
 from tensorlang.schedule.rules.groups import Group
 from tensorlang.schedule.rules.kinds import Contraction, as_contraction, reads
 from tensorlang.schedule.rules.machine import Machine
@@ -37,10 +38,10 @@ if TYPE_CHECKING:
 _BAND = 512
 """Rows for which the panels of the first product are packed once: a task of a thread."""
 
-_STRIP = 48
-"""Rows of scores that are at hand at a time, at least; a multiple of the tile's rows."""
+_STRIP = 64
+"""Rows of scores that are at hand at a time, where the cache holds so many."""
 
-_COLUMNS = 64
+_TYPICAL = Range(64, 64)
 """Lengths and depths are multiples of this more often than not: tiles are chosen for it."""
 
 
@@ -97,6 +98,11 @@ def _is_chain(
         return False
     if len(contraction.columns) != 1 or len(output.reduction_axes) != 1:
         return False
+    row = scores.axes[first.rows[0]]
+    if any(axis.extent == affine(1) for axis in (row, scores.axes[-1], output.axes[-1])):
+        return False
+    if not first.batch:  # two layers of a network look the same, and want other schedules
+        return False
     if [a.extent for a in scores.axes[:-1]] != [a.extent for a in rows.anchor.axes[:-1]]:
         return False
     same_places = first.rows == contraction.rows and first.batch == contraction.batch
@@ -116,27 +122,39 @@ def _are_rows(contraction: Contraction, output: Stage) -> bool:
 def place_attention(schedule: Schedule, attention: Attention, machine: Machine) -> None:
     """Place the stages in strips of rows, and schedule both products; rows are left to do."""
     output, scores = attention.output, attention.scores
-    tile = choose_tile(machine, output.tensor.dtype, ANY, Range(_COLUMNS, _COLUMNS))
+    tile = choose_tile(machine, output.tensor.dtype, _TYPICAL, _TYPICAL)
     contraction = as_contraction(output)
     assert contraction is not None
     data = list(schedule[output.name].loops[: len(output.axes)])
     row, column = data[contraction.rows[0]], data[-1]
     outside = [loop for loop in data if loop not in (row, column)]
+    units = [loop for loop in outside if loop.extent == "1"]
+    outside = [loop for loop in outside if loop.extent != "1"]
     band, in_band = schedule.split(row, _BAND)
-    strip, in_strip = schedule.split(in_band, -(-_STRIP // tile.rows) * tile.rows)
-    schedule.reorder(*outside, band, strip, in_strip, column)
+    strip, in_strip = schedule.split(in_band, _strip_rows(schedule, scores, tile, machine))
+    schedule.reorder(*units, *outside, band, strip, in_strip, column)
     shared = schedule.fuse(*outside, band) if outside else band
     schedule.parallel(shared)
     anchor = attention.rows.anchor.name
     schedule.compute_at(anchor, strip)
-    one_row = schedule[anchor].loops[0]
+    one_row = schedule[anchor].loops[-2]
     for stage in reversed(attention.rows.members):
         schedule.compute_at(stage.name, one_row)
     schedule.compute_at(scores.name, strip)
     _schedule_product(schedule, output, in_strip, column, tile, machine)
-    loops = schedule[scores.name].loops
-    _schedule_product(schedule, scores, loops[0], loops[1], tile, machine)
+    row, column = schedule[scores.name].loops[-2 - len(scores.reduction_axes) :][:2]
+    _schedule_product(schedule, scores, row, column, tile, machine)
     _pack_panels(schedule, scores, shared, tile, machine)
+
+
+def _strip_rows(schedule: Schedule, scores: Stage, tile: Tile, machine: Machine) -> int:
+    """Return the rows of a strip: fewer where scores and probabilities would outgrow level 2."""
+    length = Facts(schedule.program.conditions).range_of(scores.axes[-1].extent).exact
+    rows = max(1, _STRIP // tile.rows) * tile.rows
+    row_bytes = 2 * (length or 0) * scores.tensor.dtype.bits // 8
+    while rows // 2 >= tile.rows and rows * row_bytes > machine.l2_bytes:
+        rows //= 2
+    return -(-rows // tile.rows) * tile.rows
 
 
 def _schedule_product(
@@ -167,10 +185,12 @@ def _pack_panels(schedule: Schedule, scores: Stage, at: Loop, tile: Tile, machin
     place, lanes = places[0], machine.lanes(operand.tensor.dtype)
     width = tile.vectors * lanes
     packed = schedule.cache_read(operand.tensor.name, at=at)
-    schedule.layout(
-        packed.name,
-        lambda *i: (*i[:place], i[place] // width, *i[place + 1 :], i[place] % width),
-    )
+
+    def panels(*index: Any) -> tuple[Any, ...]:
+        column = index[place]
+        return (*index[:place], column // width, *index[place + 1 :], column % width)
+
+    schedule.layout(packed.name, panels)
     loops = list(packed.loops)
     column = loops.pop(-len(inner))
     block, lane = schedule.split(column, lanes)

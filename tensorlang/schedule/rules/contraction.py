@@ -97,11 +97,11 @@ def schedule_contraction(
         schedule.compute_at(stage.name, strip, scope="local")
         schedule_tile(schedule, stage, tile.rows, width, lanes)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
-    outer = schedule.fuse(*outside, panel) if outside else panel
-    schedule.parallel(outer)
-    if epilogue is None:
+    if epilogue is None:  # before loops are fused: boxes are plain to see
         back = schedule.cache_write(stage.name, at=strip)
         vectorize_copy(schedule, back.name, lanes)
+    outer = schedule.fuse(*outside, panel) if outside else panel
+    schedule.parallel(outer)
     if outside:
         return
     at = blocks[-1] if blocks else panel

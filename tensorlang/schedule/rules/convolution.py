@@ -28,8 +28,9 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorlang.ir.affine import affine, linear_coefficient
+from tensorlang.ir.affine import Affine, affine, linear_coefficient
 from tensorlang.ir.definition import Condition, Stage
+from tensorlang.schedule.resolve import resolve_stage
 from tensorlang.schedule.rules.elementwise import vectorize_loop
 from tensorlang.schedule.rules.facts import Facts, Range
 from tensorlang.schedule.rules.machine import Machine
@@ -235,7 +236,7 @@ def _schedule_sums(
 def _scatter(schedule: Schedule, copy: str, convolution: Convolution, lanes: int) -> None:
     """Write a finished tile out: its pixels unrolled, its channels in vectors."""
     loops = list(schedule[copy].loops)
-    column = loops.pop(convolution.output)
+    column = _take_loop(schedule, copy, loops, convolution.output)
     if loops:
         schedule.reorder(*loops, column)
     for loop in loops:
@@ -282,16 +283,24 @@ def _pack(
     blocked = len(convolution.channels) > 0
     first = places[1 + len(convolution.taps)] if blocked else -1
 
-    def panels(*i: object) -> tuple[object, ...]:
+    def panels(*i: Affine) -> tuple[Affine, ...]:
         o = i[output]
-        block = (i[first] // CHANNELS,) if blocked else ()  # pyright: ignore
-        inside = [i[n] % CHANNELS if n == first else i[n] for n in inner]  # pyright: ignore
-        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)  # pyright: ignore
+        block = (i[first] // CHANNELS,) if blocked else ()
+        inside = [i[n] % CHANNELS if n == first else i[n] for n in inner]
+        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)
 
     schedule.layout(copy.name, panels)
     loops = list(schedule[copy.name].loops)
-    column = loops.pop(output)
+    column = _take_loop(schedule, copy.name, loops, output)
     block, lane = schedule.split(column, lanes)
     schedule.reorder(block, *loops, lane)
     schedule.vectorize(lane)
-    schedule.parallel(schedule.fuse(block, loops[0]))
+    schedule.parallel(schedule.fuse(block, loops[0]) if loops else block)
+
+
+def _take_loop(schedule: Schedule, copy: str, loops: list[Loop], place: int) -> Loop:
+    """Take the loop over an axis of a copy out of its loops, among which short ones are missing."""
+    name = resolve_stage(schedule.program, copy).axes[place].variable.name
+    found = next(loop for loop in loops if loop.name == name)
+    loops.remove(found)
+    return found
