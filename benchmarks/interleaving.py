@@ -4,7 +4,8 @@ Input:  ``{"numpy": call, "tensorlang": call}``, 2.5 seconds
 Output: ``{"numpy": 0.31, "tensorlang": 0.29}``, milliseconds
 
 A turn is a burst of calls after a pause, in which the idle threads of the library before go to
-sleep, and one call that is not counted. Programs far slower than the fastest take few turns.
+sleep, and one call that is not counted. Calls are timed one by one, so that the median forgets
+those which something else interrupted. Programs far slower than the fastest take few turns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ HOPELESS = 4.0
 _BURST = 0.02
 _PAUSE = 0.005
 _LONG = 0.03
+_SHORT = 2e-5
 
 
 def interleave(
@@ -38,7 +40,7 @@ def interleave(
         shift = round_ % len(names)
         for name in names[shift:] + names[:shift]:
             if round_ < least_rounds or once[name] <= HOPELESS * fastest:
-                samples[name].append(_burst(calls[name], counts[name], warm=once[name] < _LONG))
+                samples[name] += _burst(calls[name], counts[name], once[name])
     return {name: 1e3 * median(times) for name, times in samples.items()}
 
 
@@ -46,21 +48,29 @@ def _shortest(call: Call) -> float:
     """Return the seconds of a call, the shortest of a few."""
     shortest, spent = float("inf"), 0.0
     for _ in range(5):
-        start = time.perf_counter()
-        call()
-        last = time.perf_counter() - start
+        last = _seconds(call)
         shortest, spent = min(shortest, last), spent + last
         if spent > 2 * _LONG:
             break
     return max(shortest, 1e-8)
 
 
-def _burst(call: Call, count: int, *, warm: bool) -> float:
-    """Return the seconds a call of ``count`` of them."""
+def _burst(call: Call, count: int, once: float) -> list[float]:
+    """Return the seconds of each of ``count`` calls; of short ones, which the clock would blur,
+    their mean.
+    """
     time.sleep(_PAUSE)
-    if warm:
+    if once < _LONG:
         call()
+    if once > _SHORT:
+        return [_seconds(call) for _ in range(count)]
     start = time.perf_counter()
     for _ in range(count):
         call()
-    return (time.perf_counter() - start) / count
+    return [(time.perf_counter() - start) / count]
+
+
+def _seconds(call: Call) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start

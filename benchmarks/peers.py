@@ -18,14 +18,18 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from signal import SIGKILL
+from tempfile import TemporaryFile
 from threading import Timer
+from typing import IO
 
 from benchmarks.peer_report import print_outcome, write_page
 from benchmarks.workload import Outcome
 from benchmarks.workloads import all_workloads, choose
 
 ROOT = Path(__file__).parents[1]
-_LONGEST_SILENCE = 120.0
+_LONGEST_SILENCE = 120.0  # seconds
+_LONGEST_LINE = 120
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
     "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "TVM_NUM_THREADS", "HL_NUM_THREADS",
@@ -73,28 +77,29 @@ def run(names: list[str], threads: int, seconds: float, until: float) -> Iterato
             sys.executable, "-m", "benchmarks.peer_process", *left, "--threads", str(threads),
             "--seconds", str(seconds), "--until", str(until), *without,
         ]  # fmt: skip
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT,
-            env=environment(threads),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            preexec_fn=_stay_on_one_core if threads == 1 else None,
-        )
-        for event in _events(process):
-            if "outcome" in event:
-                outcome = Outcome(**event["outcome"])
-                outcome.failures.update(deaths[outcome.work])
-                left.remove(outcome.work)
-                yield outcome
-                program = "start"
-            else:
-                current, program = event["work"], event["program"]
-        code = process.wait()
-        if code == 0:
-            break
-        reason = "gave no answer" if code == -9 else f"ended the process (exit status {code})"
+        with TemporaryFile("w+") as errors:
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment(threads),
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                preexec_fn=_stay_on_one_core if threads == 1 else None,
+            )
+            for event in _events(process):
+                if "outcome" in event:
+                    outcome = Outcome(**event["outcome"])
+                    outcome.failures.update(deaths[outcome.work])
+                    left.remove(outcome.work)
+                    yield outcome
+                    current, program = (left or [current])[0], "start"
+                else:
+                    current, program = event["work"], event["program"]
+            code = process.wait()
+            if code == 0:
+                break
+            reason = _reason(code, errors)
         if program in ("start", "timing", "all") or program in deaths[current]:
             left.remove(current)
             yield Outcome(current, threads, {}, {program: reason, **deaths[current]})
@@ -102,6 +107,15 @@ def run(names: list[str], threads: int, seconds: float, until: float) -> Iterato
             deaths[current][program] = reason
     for name in left:
         yield Outcome(name, threads, {}, {"all": "not measured, out of time"})
+
+
+def _reason(code: int, errors: IO[str]) -> str:
+    """Return why a process ended, with the last line that it wrote."""
+    if code == -SIGKILL:
+        return "gave no answer"
+    errors.seek(0)
+    last = (errors.read().strip() or "it said nothing").splitlines()[-1]
+    return f"ended the process (exit status {code}): {last[:_LONGEST_LINE]}"
 
 
 def environment(threads: int) -> dict[str, str]:
