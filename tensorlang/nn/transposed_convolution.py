@@ -5,11 +5,13 @@ Output: ``[B, O, OH, OW]``, where
         ``OH = (H - 1) * stride - 2 * padding + dilation * (R - 1) + output_padding + 1``
 
 Each element of the result gathers those of ``x`` that reach it, so that no scatter is needed: in
-an axis, place p gets ``x[q] * w[r]`` for ``q * stride + r * dilation == p + padding``.
+an axis, place p gets ``x[q] * w[r]`` for ``q * stride + r * dilation == p + padding``. Without
+dilation that is a convolution of its own for each remainder of p by the stride.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import tensorlang as tl
@@ -117,9 +119,98 @@ def _transposed(
         for a in range(count)
     ]
 
+    place = _Places(w, groups, share, depth, steps, before, apart)
+    outer = (*batch, share * groups)
+    if all(gap == 1 for gap in apart):
+        product = _by_phases(x, place, outer, results)
+    else:
+        product = _by_gathering(x, place, outer, results)
+    return with_bias(operator, product, bias, share * groups, len(batch))
+
+
+@dataclass(frozen=True, slots=True)
+class _Places:
+    """The filters, and how the windows lie."""
+
+    w: Any
+    groups: int
+    share: Any
+    depth: Any
+    steps: tuple[int, ...]
+    before: tuple[int, ...]
+    apart: tuple[int, ...]
+
+    def channel(self, output: Any, c: Any) -> Any:
+        """Return the channel of x that is number ``c`` of the group of an output."""
+        return c if self.groups == 1 else output // self.share * self.depth + c
+
+    def weight(self, output: Any, c: Any, j: Any) -> Any:
+        """Return the filter's element for an output, a channel of its group and a point."""
+        column = output if self.groups == 1 else output % self.share
+        return self.w[(self.channel(output, c), column, *j)]
+
+
+def _by_phases(x: Any, place: _Places, outer: tuple[Any, ...], results: list[Any]) -> Any:
+    """Return the result without its bias, as a convolution for each remainder by the stride.
+
+    Places ``stride * t + f`` of an axis all meet the points ``stride * u + (f + padding) % stride``
+    of the filter, at ``x[t + (f + padding) // stride - u]``: no products with zeros between the
+    elements of ``x`` are needed.
+    """
+    count, steps, before = len(results), place.steps, place.before
+    windows, sizes = place.w.shape[2:], x.shape[-count:]
+    taps = [(window + step - 1) // step for window, step in zip(windows, steps, strict=True)]
+    lengths = [(size + step - 1) // step for size, step in zip(results, steps, strict=True)]
+    lead = len(outer) - 1
+
+    def tap(i: Any) -> Any:
+        output, c, phases, points = i[0], i[1], i[2 : 2 + count], i[2 + count :]
+        inside: Any = None
+        j: list[Any] = []
+        for axis in range(count):
+            step = steps[axis]
+            point = (taps[axis] - 1 - points[axis]) * step + (phases[axis] + before[axis]) % step
+            j.append(point)
+            test = point < windows[axis]
+            inside = test if inside is None else inside & test
+        return tl.where(inside, place.weight(output, c, j), 0)
+
+    filters = tl.tensor(tap(i) for i in tl.grid((outer[-1], place.depth, *steps, *taps)))
+    margins: dict[int, tuple[Any, Any]] = {}
+    for axis in range(count):
+        reach = (steps[axis] - 1 + before[axis]) // steps[axis]
+        margins[x.ndim - count + axis] = (taps[axis] - 1, lengths[axis] + reach - sizes[axis])
+    padded = tl.pad(x, margins)
+
+    def source(i: Any, c: Any, u: Any) -> tuple[Any, ...]:
+        phases, places = i[lead + 1 : lead + 1 + count], i[lead + 1 + count :]
+        inside = [places[a] + (phases[a] + before[a]) // steps[a] + u[a] for a in range(count)]
+        return (*i[:lead], place.channel(i[lead], c), *inside)
+
+    parts = tl.tensor(
+        tl.sum(
+            padded[source(i, k[0], k[1:])]
+            * filters[(i[lead], k[0], *i[lead + 1 : lead + 1 + count], *k[1:])]
+            for k in tl.grid((place.depth, *taps))
+        )
+        for i in tl.grid((*outer, *steps, *lengths))
+    )
+
+    def part(i: Any) -> tuple[Any, ...]:
+        pairs = list(zip(i[lead + 1 :], steps, strict=True))
+        return (*i[: lead + 1], *[p % step for p, step in pairs], *[p // step for p, step in pairs])
+
+    return tl.tensor(parts[part(i)] for i in tl.grid((*outer, *results)))
+
+
+def _by_gathering(x: Any, place: _Places, outer: tuple[Any, ...], results: list[Any]) -> Any:
+    """Return the result without its bias, asking for each point of the filter whether it counts."""
+    count, steps, before, apart = len(results), place.steps, place.before, place.apart
+    windows, sizes = place.w.shape[2:], x.shape[-count:]
+    lead = len(outer) - 1
+
     def contribution(i: Any, c: Any, j: Any) -> Any:
-        lead, output, places = i[: len(batch)], i[len(batch)], i[len(batch) + 1 :]
-        channel = c if groups == 1 else output // share * depth + c
+        places = i[lead + 1 :]
         inside: Any = None
         index: list[Any] = []
         for axis in range(count):
@@ -129,11 +220,10 @@ def _transposed(
             if steps[axis] > 1:
                 test = test & (reached % steps[axis] == 0)
             inside = test if inside is None else inside & test
-        weight = w[(channel, output if groups == 1 else output % share, *j)]
-        return tl.where(inside, x[(*lead, channel, *index)] * weight, 0)
+        element = x[(*i[:lead], place.channel(i[lead], c), *index)]
+        return tl.where(inside, element * place.weight(i[lead], c, j), 0)
 
-    product = tl.tensor(
-        tl.sum(contribution(i, j[0], j[1:]) for j in tl.grid((depth, *windows)))
-        for i in tl.grid((*batch, share * groups, *results))
+    return tl.tensor(
+        tl.sum(contribution(i, j[0], j[1:]) for j in tl.grid((place.depth, *windows)))
+        for i in tl.grid((*outer, *results))
     )
-    return with_bias(operator, product, bias, share * groups, len(batch))
