@@ -11,6 +11,7 @@ dilation that is a convolution of its own for each remainder of p by the stride.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,56 +152,74 @@ class _Places:
 
 
 def _by_phases(x: Any, place: _Places, outer: tuple[Any, ...], results: list[Any]) -> Any:
-    """Return the result without its bias, as a convolution for each remainder by the stride.
+    """Return the result without its bias, as one convolution whose outputs are then interleaved.
 
     Places ``stride * t + f`` of an axis all meet the points ``stride * u + (f + padding) % stride``
-    of the filter, at ``x[t + (f + padding) // stride - u]``: no products with zeros between the
-    elements of ``x`` are needed.
+    of the filter, at ``x[t + (f + padding) // stride - u]``. So each output has as many filters as
+    there are remainders f, over x as it is: the sub-pixel convolution of W. Shi et al. (2016).
     """
     count, steps, before = len(results), place.steps, place.before
     windows, sizes = place.w.shape[2:], x.shape[-count:]
-    taps = [(window + step - 1) // step for window, step in zip(windows, steps, strict=True)]
+    least = [b // step for b, step in zip(before, steps, strict=True)]
+    most = [(step - 1 + b) // step for b, step in zip(before, steps, strict=True)]
+    reach = [(window + step - 1) // step for window, step in zip(windows, steps, strict=True)]
+    taps = [reach[axis] + most[axis] - least[axis] for axis in range(count)]
     lengths = [(size + step - 1) // step for size, step in zip(results, steps, strict=True)]
-    lead = len(outer) - 1
+    lead, parts_of_output = len(outer) - 1, math.prod(steps)
 
     def tap(i: Any) -> Any:
-        output, c, phases, points = i[0], i[1], i[2 : 2 + count], i[2 + count :]
+        phases = _digits(i[0] % parts_of_output, steps)
         inside: Any = None
         j: list[Any] = []
         for axis in range(count):
-            step = steps[axis]
-            point = (taps[axis] - 1 - points[axis]) * step + (phases[axis] + before[axis]) % step
+            moved = phases[axis] + before[axis]
+            earlier = reach[axis] - 1 - i[2 + axis] + moved // steps[axis] - least[axis]
+            point = earlier * steps[axis] + moved % steps[axis]
             j.append(point)
-            test = point < windows[axis]
+            test = (point >= 0) & (point < windows[axis])
             inside = test if inside is None else inside & test
-        return tl.where(inside, place.weight(output, c, j), 0)
+        return tl.where(inside, place.weight(i[0] // parts_of_output, i[1], j), 0)
 
-    filters = tl.tensor(tap(i) for i in tl.grid((outer[-1], place.depth, *steps, *taps)))
+    filters = tl.tensor(tap(i) for i in tl.grid((outer[-1] * parts_of_output, place.depth, *taps)))
     margins: dict[int, tuple[Any, Any]] = {}
     for axis in range(count):
-        reach = (steps[axis] - 1 + before[axis]) // steps[axis]
-        margins[x.ndim - count + axis] = (taps[axis] - 1, lengths[axis] + reach - sizes[axis])
+        first = reach[axis] - 1 - least[axis]
+        last = lengths[axis] + taps[axis] - 1 - sizes[axis] - first
+        margins[x.ndim - count + axis] = (first, last)
     padded = tl.pad(x, margins)
+    share = place.share * parts_of_output
 
     def source(i: Any, c: Any, u: Any) -> tuple[Any, ...]:
-        phases, places = i[lead + 1 : lead + 1 + count], i[lead + 1 + count :]
-        inside = [places[a] + (phases[a] + before[a]) // steps[a] + u[a] for a in range(count)]
-        return (*i[:lead], place.channel(i[lead], c), *inside)
+        first = 0 if place.groups == 1 else i[lead] // share * place.depth
+        inside = [t + point for t, point in zip(i[lead + 1 :], u, strict=True)]
+        return (*i[:lead], first + c, *inside)
 
     parts = tl.tensor(
         tl.sum(
-            padded[source(i, k[0], k[1:])]
-            * filters[(i[lead], k[0], *i[lead + 1 : lead + 1 + count], *k[1:])]
+            padded[source(i, k[0], k[1:])] * filters[(i[lead], *k)]
             for k in tl.grid((place.depth, *taps))
         )
-        for i in tl.grid((*outer, *steps, *lengths))
+        for i in tl.grid((*outer[:-1], outer[-1] * parts_of_output, *lengths))
     )
 
     def part(i: Any) -> tuple[Any, ...]:
-        pairs = list(zip(i[lead + 1 :], steps, strict=True))
-        return (*i[: lead + 1], *[p % step for p, step in pairs], *[p // step for p, step in pairs])
+        places = i[lead + 1 :]
+        number: Any = 0
+        for position, step in zip(places, steps, strict=True):
+            number = number * step + position % step
+        output = i[lead] * parts_of_output + number
+        return (*i[:lead], output, *[p // step for p, step in zip(places, steps, strict=True)])
 
     return tl.tensor(parts[part(i)] for i in tl.grid((*outer, *results)))
+
+
+def _digits(number: Any, bases: tuple[int, ...]) -> list[Any]:
+    """Return the digits of a number in a mixed base, the greatest first."""
+    digits: list[Any] = []
+    for base in reversed(bases):
+        digits.insert(0, number % base)
+        number = number // base
+    return digits
 
 
 def _by_gathering(x: Any, place: _Places, outer: tuple[Any, ...], results: list[Any]) -> Any:
