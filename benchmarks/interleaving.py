@@ -4,8 +4,8 @@ Input:  ``{"numpy": call, "tensorlang": call}``, 2.5 seconds
 Output: ``{"numpy": 0.31, "tensorlang": 0.29}``, milliseconds
 
 A turn is a burst of calls after a pause, in which the idle threads of the library before go to
-sleep, and one call that is not counted. Calls are timed one by one, so that the median forgets those
-which something else interrupted. Programs far slower than the fastest take few turns.
+sleep, and one call that is not counted. Calls are timed one by one, so that the median forgets
+those which something else interrupted. Programs far slower than the fastest take few turns.
 """
 
 from __future__ import annotations
@@ -56,9 +56,7 @@ def _shortest(call: Call) -> float:
 
 
 def _burst(call: Call, count: int, once: float) -> list[float]:
-    """Return the seconds of each of ``count`` calls; of short ones, which the clock would blur,
-    their mean.
-    """
+    """Return the seconds of ``count`` calls; of short ones, which the clock would blur, the mean."""
     time.sleep(_PAUSE)
     if once < _LONG:
         call()
