@@ -33,8 +33,18 @@ from tensorlang.nn.adaptive_pooling import (
     adaptive_max_pool2d,
     adaptive_max_pool3d,
 )
+from tensorlang.nn.attention import (
+    attention,
+)
+from tensorlang.nn.choice import (
+    where,
+)
 from tensorlang.nn.convolution import (
     conv2d,
+)
+from tensorlang.nn.convolution_nd import (
+    conv1d,
+    conv3d,
 )
 from tensorlang.nn.elementwise import (
     add,
@@ -55,6 +65,26 @@ from tensorlang.nn.embedding import (
     embedding,
     one_hot,
 )
+from tensorlang.nn.interpolation import (
+    interpolate,
+)
+from tensorlang.nn.joining import (
+    chunk,
+    concat,
+    split,
+    stack,
+)
+from tensorlang.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 from tensorlang.nn.normalization import (
     batch_norm,
     group_norm,
@@ -74,8 +104,24 @@ from tensorlang.nn.pooling import (
     max_pool3d,
 )
 from tensorlang.nn.products import (
+    bmm,
     linear,
     matmul,
+)
+from tensorlang.nn.rearranging import (
+    flip,
+    permute,
+    pixel_shuffle,
+    pixel_unshuffle,
+    repeat_interleave,
+    reshape,
+    roll,
+    squeeze,
+    tile,
+    tril,
+    triu,
+    unflatten,
+    unsqueeze,
 )
 from tensorlang.nn.reductions import (
     all,
@@ -92,6 +138,10 @@ from tensorlang.nn.reductions import (
     sum,
     var,
 )
+from tensorlang.nn.scans import (
+    cumprod,
+    cumsum,
+)
 from tensorlang.nn.shapes import (
     flatten,
     take_slice,
@@ -101,6 +151,11 @@ from tensorlang.nn.softmax import (
     log_softmax,
     softmax,
     softmin,
+)
+from tensorlang.nn.transposed_convolution import (
+    conv_transpose1d,
+    conv_transpose2d,
+    conv_transpose3d,
 )
 
 __all__ = [
@@ -117,17 +172,32 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "attention",
     "avg_pool1d",
     "avg_pool2d",
     "avg_pool3d",
     "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "bmm",
     "celu",
+    "chunk",
+    "concat",
+    "conv1d",
     "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cross_entropy",
+    "cumprod",
+    "cumsum",
     "divide",
     "elu",
     "embedding",
     "equal",
     "flatten",
+    "flip",
     "gelu",
     "glu",
     "greater",
@@ -137,7 +207,11 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "huber_loss",
     "instance_norm",
+    "interpolate",
+    "kl_div",
+    "l1_loss",
     "layer_norm",
     "leaky_relu",
     "less",
@@ -154,25 +228,37 @@ __all__ = [
     "mean",
     "minimum",
     "mish",
+    "mse_loss",
     "multiply",
     "negative",
+    "nll_loss",
     "norm",
     "not_equal",
     "one_hot",
     "pad",
+    "permute",
+    "pixel_shuffle",
+    "pixel_unshuffle",
     "prelu",
     "prod",
     "relu",
     "relu6",
+    "repeat_interleave",
+    "reshape",
     "rms_norm",
+    "roll",
     "selu",
     "sigmoid",
     "silu",
+    "smooth_l1_loss",
     "softmax",
     "softmin",
     "softplus",
     "softshrink",
     "softsign",
+    "split",
+    "squeeze",
+    "stack",
     "std",
     "subtract",
     "sum",
@@ -180,6 +266,12 @@ __all__ = [
     "tanh",
     "tanhshrink",
     "threshold",
+    "tile",
     "transpose",
+    "tril",
+    "triu",
+    "unflatten",
+    "unsqueeze",
     "var",
+    "where",
 ]

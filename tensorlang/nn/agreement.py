@@ -83,3 +83,11 @@ def per_axis(value: Any, count: int, name: str, operator: str, least: int) -> tu
             f"not {value!r}"
         )
     return every  # pyright: ignore
+
+
+def product_of(extents: Any) -> Any:
+    """Return how many elements a tensor of these extents has."""
+    count: Any = 1
+    for extent in extents:
+        count = count * extent
+    return count

@@ -10,7 +10,8 @@ from typing import Any
 
 import tensorlang as tl
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.nn.agreement import per_axis, require_equal
+from tensorlang.nn.agreement import per_axis
+from tensorlang.nn.convolution_nd import channels_of_groups, margins_of, with_bias
 
 Pair = int | tuple[int, int]
 
@@ -22,33 +23,31 @@ def conv2d(
     bias: Any = None,
     *,
     stride: Pair = 1,
-    padding: Pair = 0,
+    padding: Pair | str = 0,
     dilation: Pair = 1,
     groups: int = 1,
 ):
     """Return the cross-correlation of images with filters, as ``torch`` computes it.
 
     ``x: [B, C, H, W]`` or ``[C, H, W]``; ``w: [O, C // groups, R, S]``; ``bias: [O]``. ``stride``,
-    ``padding`` (with zeros) and ``dilation`` are integers or pairs (rows, columns).
+    ``padding`` (with zeros) and ``dilation`` are integers or pairs (rows, columns); ``padding``
+    also ``"valid"`` for none, or ``"same"`` for as many results as elements.
     """
     if x.ndim not in (3, 4) or w.ndim != 4:
         raise definition_error("conv2d: x has shape [B, C, H, W] or [C, H, W], w [O, C, R, S]")
-    (down, across), (top, left) = (
-        per_axis(stride, 2, "stride", "conv2d", 1),
-        per_axis(padding, 2, "padding", "conv2d", 0),
-    )
+    down, across = per_axis(stride, 2, "stride", "conv2d", 1)
     dy, dx = per_axis(dilation, 2, "dilation", "conv2d", 1)
     channels, height, width = x.shape[-3:]
     outputs, depth, rows, columns = w.shape
-    if groups < 1:
-        raise definition_error(f"conv2d: groups must be at least 1, not {groups}")
-    require_equal(channels, depth * groups, "conv2d: x has groups times the channels of w")
-    padded = _padded(x, top, left, 0)
-    out_height = (height + 2 * top - dy * (rows - 1) - 1) // down + 1
-    out_width = (width + 2 * left - dx * (columns - 1) - 1) // across + 1
+    share = channels_of_groups("conv2d", channels, outputs, depth, groups)
+    margins = margins_of("conv2d", padding, (rows, columns), (down, across), (dy, dx))
+    (top, bottom), (left, right) = margins
+    padded = x
+    if margins != [(0, 0), (0, 0)]:
+        padded = tl.pad(x, {x.ndim - 2: (top, bottom), x.ndim - 1: (left, right)})
+    out_height = (height + top + bottom - dy * (rows - 1) - 1) // down + 1
+    out_width = (width + left + right - dx * (columns - 1) - 1) // across + 1
     batch = x.shape[:-3]
-    require_equal(outputs % groups, 0, "conv2d: groups must divide the outputs of w")
-    share = outputs if groups == 1 else outputs // groups
 
     def first_channel(output: Any) -> Any:
         return 0 if groups == 1 else output // share * depth
@@ -70,15 +69,4 @@ def conv2d(
         )
         for i in tl.grid((*batch, outputs, out_height, out_width))
     )
-    if bias is None:
-        return product
-    if bias.ndim != 1:
-        raise definition_error("conv2d: the bias has one axis, the outputs")
-    require_equal(bias.shape[0], outputs, "conv2d: bias has one element for each output")
-    return tl.tensor(product[i] + bias[i[-3]] for i in tl.grid(product.shape))
-
-
-def _padded(x: Any, top: int, left: int, value: Any) -> Any:
-    if not top and not left:
-        return x
-    return tl.pad(x, {x.ndim - 2: (top, top), x.ndim - 1: (left, left)}, value=value)
+    return with_bias("conv2d", product, bias, outputs, len(batch))

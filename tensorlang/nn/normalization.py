@@ -15,7 +15,7 @@ from typing import Any
 import tensorlang as tl
 from tensorlang.dtypes import is_float
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.nn.agreement import narrowed, require_equal, widened
+from tensorlang.nn.agreement import narrowed, product_of, require_equal, widened
 
 
 @tl.compute
@@ -26,7 +26,7 @@ def layer_norm(x: Any, w: Any = None, b: Any = None, *, eps: float = 1e-5):
     """
     lead = _lead("layer_norm", x, w, b)
     rows, inner = x.shape[:lead], x.shape[lead:]
-    count = _product(inner)
+    count = product_of(inner)
     total = tl.tensor(tl.sum(widened(x[(*i, *k)]) for k in tl.grid(inner)) for i in tl.grid(rows))
     centred = tl.tensor(widened(x[i]) - total[i[:lead]] / count for i in tl.grid(x.shape))
     squares = tl.tensor(
@@ -52,7 +52,7 @@ def rms_norm(x: Any, w: Any = None, *, eps: float | None = None):
     """
     lead = _lead("rms_norm", x, w)
     rows, inner = x.shape[:lead], x.shape[lead:]
-    count = _product(inner)
+    count = product_of(inner)
     least = _precision(x.dtype) if eps is None else eps
     squares = tl.tensor(
         tl.sum(widened(x[(*i, *k)]) * widened(x[(*i, *k)]) for k in tl.grid(inner))
@@ -94,7 +94,7 @@ def batch_norm(
             for i in tl.grid(x.shape)
         )
     inner = x.shape.drop(1)
-    count = _product(inner)
+    count = product_of(inner)
     total = tl.tensor(tl.sum(widened(x[k.insert(1, c)]) for k in tl.grid(inner)) for c in channels)
     centred = tl.tensor(widened(x[i]) - total[i[1]] / count for i in tl.grid(x.shape))
     squares = tl.tensor(
@@ -115,7 +115,7 @@ def instance_norm(x: Any, w: Any = None, b: Any = None, *, eps: float = 1e-5):
     """
     _channels("instance_norm", x, w=w, b=b)
     rows, inner = x.shape[:2], x.shape[2:]
-    count = _product(inner)
+    count = product_of(inner)
     scaled = _affine(w, b)
     total = tl.tensor(tl.sum(widened(x[(*i, *k)]) for k in tl.grid(inner)) for i in tl.grid(rows))
     centred = tl.tensor(widened(x[i]) - total[i[:2]] / count for i in tl.grid(x.shape))
@@ -140,7 +140,7 @@ def group_norm(x: Any, w: Any = None, b: Any = None, *, num_groups: int, eps: fl
     require_equal(channels % num_groups, 0, "group_norm: num_groups must divide the channels")
     share = channels // num_groups
     inner = x.shape[2:]
-    count = _product(inner) * share
+    count = product_of(inner) * share
     scaled = _affine(w, b)
     split = (x.shape[0], num_groups, share, *inner)
     groups = tl.tensor(widened(x[(i[0], i[1] * share + i[2], *i[3:])]) for i in tl.grid(split))
@@ -220,10 +220,3 @@ def _precision(dtype: Any) -> float:
     """Return the distance from 1 to the next number that ``dtype`` has."""
     digits = {tl.f16: 10, tl.bf16: 7, tl.f32: 23, tl.f64: 52}
     return 2.0 ** -digits[dtype]
-
-
-def _product(extents: Any) -> Any:
-    count: Any = 1
-    for extent in extents:
-        count = count * extent
-    return count

@@ -26,9 +26,11 @@ def pad(x: Any, *, pad: tuple[int, ...], mode: str = "constant", value: float = 
         Pairs (before, after), the last axis first, as ``torch.nn.functional.pad`` has them.
         Negative amounts take elements away.
     mode
-        ``"constant"``: the new elements are ``value``. ``"reflect"``: the tensor mirrored at its
+        ``"constant"``: new elements are ``value``. ``"reflect"``: the tensor mirrored at its
         first and last element, which are not repeated; ``"replicate"``: these elements;
         ``"circular"``: the tensor over again.
+    value
+        What the new elements of ``"constant"`` are.
 
     Examples
     --------
@@ -46,18 +48,19 @@ def pad(x: Any, *, pad: tuple[int, ...], mode: str = "constant", value: float = 
         )
     shape = list(x.shape)
     for axis, (before, after) in amounts.items():
-        shape[axis] = shape[axis] + before + after
-        _check_room(mode, x.shape[axis], before, after)
+        kept = _kept(x.shape[axis], before, after)
+        shape[axis] = kept + max(before, 0) + max(after, 0)
+        _check_room(mode, kept, before, after)
+
+    def place_in_x(axis: int, place: Any) -> Any:
+        if axis not in amounts:
+            return place
+        before, after = amounts[axis]
+        kept = _kept(x.shape[axis], before, after)
+        return _SOURCES[mode](place - max(before, 0), kept) - min(before, 0)
 
     def source(i: Any) -> tuple[Any, ...]:
-        return tuple(
-            [
-                _SOURCES[mode](place - amounts[axis][0], x.shape[axis])
-                if axis in amounts
-                else place
-                for axis, place in enumerate(i)
-            ]
-        )
+        return tuple([place_in_x(axis, place) for axis, place in enumerate(i)])
 
     return tl.tensor(x[source(i)] for i in tl.grid(shape))
 
@@ -71,6 +74,11 @@ def _amounts(pad: Any, rank: int) -> dict[int, tuple[int, int]]:
         )
     pairs = zip(parts[::2], parts[1::2], strict=True)
     return {rank - 1 - n: pair for n, pair in enumerate(pairs) if pair != (0, 0)}
+
+
+def _kept(extent: Any, before: int, after: int) -> Any:
+    """Return how many elements of an axis are left when negative amounts are taken away."""
+    return extent + min(before, 0) + min(after, 0)
 
 
 def _check_room(mode: str, extent: Any, before: int, after: int) -> None:

@@ -152,6 +152,25 @@ def test_a_default_schedule_is_proved():
     assert "proved" in str(s.verify())
 
 
+def test_transforms_run_in_bands_of_rows_and_are_proved():
+    @tl.compute
+    def layer(x: tl.f32[1, 8, 18, 12], u: tl.f32[4, 4, 1, 8, 32]):
+        return winograd_conv2d(x, u, outputs=20, tile=2)
+
+    s = tl.schedule(layer).default()
+    first = next(line for line in str(s).splitlines() if "for b.v in 8" in line)
+    assert "parallel" in first
+    assert "proved" in str(s.verify())
+    x, w = values(1, 1, 8, 18, 12), values(2, 20, 8, 3, 3)
+    found = tl.compile(s)(x, transformed_filters(w, 2, 32))
+    np.testing.assert_allclose(found, expected(x, w), rtol=0, atol=1e-4)
+
+
+def test_indices_that_known_sizes_keep_inside_are_not_checked():
+    definition = tl.nn.conv2d.definition(tl.f32[1, 8, 6, 6], tl.f32[16, 4, 3, 3], groups=2)
+    assert "x[i0, c + 4 * (i1 // 8), i2 + r, i3 + s]" in str(definition)
+
+
 def _layer():
     @tl.compute
     def layer(x: tl.f32[1, 20, 14, 14], w: tl.f32[40, 20, 3, 3]):

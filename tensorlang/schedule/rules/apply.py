@@ -24,6 +24,11 @@ from tensorlang.schedule.rules.reduction import (
     schedule_window,
 )
 from tensorlang.schedule.rules.routine import schedule_routine
+from tensorlang.schedule.rules.transforms import (
+    find_transformed,
+    schedule_transformed,
+    without_transformed,
+)
 from tensorlang.schedule.rules.transposition import as_transposition, schedule_transposition
 from tensorlang.schedule.rules.windows import as_convolution
 
@@ -38,6 +43,10 @@ def apply(schedule: Schedule, target: str) -> None:
     machine = machine_of(target)
     inline_producers(schedule)
     groups = group_stages(schedule.program, machine)
+    transformed = find_transformed(schedule.program, machine)
+    for found in transformed:
+        schedule_transformed(schedule, found, machine)
+    groups = without_transformed(groups, transformed)
     chains = find_attention(groups, list(schedule.program.stages))
     for chain in chains:
         place_attention(schedule, chain, machine)

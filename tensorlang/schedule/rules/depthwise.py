@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _ROWS = 4
 
+_FEWEST_LANES = 4
+"""Lanes below which gathering the tail of a row costs less than shorter vectors."""
+
 
 def is_depthwise(stage: Stage) -> bool:
     """Tell whether a stage sums the products of a window and a filter of a few taps."""
@@ -58,10 +61,12 @@ def schedule_depthwise(
         return
     lanes = machine.lanes(stage.tensor.dtype)
     extent = stage.axes[-1].extent
-    if extent.is_constant and extent.constant < lanes:
-        if parallel:
-            schedule.parallel(data[0])
-        return  # a vector that no row fills is masked at each tap, which costs more than it saves
+    if extent.is_constant:  # no vector that a row cannot fill, none that is gathered in its tail
+        apart = _step(stage) > 1
+        while lanes > max(1, extent.constant):
+            lanes //= 2
+        while apart and lanes > _FEWEST_LANES and extent.constant % lanes:
+            lanes //= 2
     column, vector = schedule.split(data[-1], lanes)
     tile = []
     rows = data[:-1]
@@ -81,6 +86,14 @@ def schedule_depthwise(
         _set_rows_apart(schedule, stage, member, lanes)
     back = schedule.cache_write(stage.name, at=column)
     vectorize_copy(schedule, back.name, lanes)
+
+
+def _step(stage: Stage) -> int:
+    """Return how far apart the windows of neighbours along the last axis are."""
+    last = stage.axes[-1].variable
+    steps = [linear_coefficient(load.indices[-1], last) for load in loads_of(*stage.values)
+             if load.indices]  # fmt: skip
+    return max([abs(step) for step in steps if step], default=1)
 
 
 def channels_of_a_task(stage: Stage, image: Stage, depth: int, machine: Machine) -> int:

@@ -1,12 +1,14 @@
 """Maps: the outer loop parallel, the contiguous loop in vectors.
 
-Before                      After (two axes, f32, 512-bit vectors)
+Before                      After (two axes, f32, 256-bit vectors)
 ::
 
     for i in M:                 parallel for i in M:
-        for j in N:                 for j.o in (N + 15) // 16:
-            Y[i, j] = ...               vectorized for j.i in 16:
-                                            Y[i, 16 * j.o + j.i] = ...
+        for j in N:                 for j.o in (N + 7) // 8:
+            Y[i, j] = ...               vectorized for j.i in 8:
+                                            Y[i, 8 * j.o + j.i] = ...
+
+A map that computes little waits for memory; it gets no wider vectors than these, but four a step.
 """
 
 from __future__ import annotations
@@ -17,12 +19,18 @@ from typing import TYPE_CHECKING
 from tensorlang.ir.affine import Var, variables_of
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
-from tensorlang.schedule.rules.kinds import case_axes
+from tensorlang.schedule.rules.kinds import case_axes, is_expensive
 from tensorlang.schedule.rules.machine import Machine
 
 if TYPE_CHECKING:
     from tensorlang.schedule.handles import Loop
     from tensorlang.schedule.schedule import Schedule
+
+HALF_LINE = 32
+"""Bytes of a vector of which two make a line of the cache."""
+
+_STREAMED = 4
+"""Vectors a step in maps that wait for memory."""
 
 _CHUNK_VECTORS = 64
 """A thread takes this many vectors of a one-dimensional map at a time."""
@@ -56,7 +64,25 @@ def schedule_map(schedule: Schedule, stage: Stage, machine: Machine, *, parallel
     elif parallel:
         outer = loops[0] if len(loops) == 2 else schedule.fuse(*loops[:-1])
         schedule.parallel(outer)
-    vectorize_loop(schedule, inner, lanes, inside=cases)
+    is_stream = parallel and crossed is None and not cases and not is_expensive(*stage.values)
+    if is_stream and machine.vector_bytes > HALF_LINE:
+        _vectorize_stream(schedule, inner, max(1, lanes * HALF_LINE // machine.vector_bytes))
+    else:
+        vectorize_loop(schedule, inner, lanes, inside=cases)
+
+
+def _vectorize_stream(schedule: Schedule, loop: Loop, lanes: int) -> None:
+    """Run a loop that waits for memory in vectors of half a line, several a step.
+
+    The second access to a line is what lets the prefetcher of the first-level cache follow.
+    """
+    if loop.extent.isdigit() and int(loop.extent) < lanes * _STREAMED:
+        vectorize_loop(schedule, loop, lanes)
+        return
+    _, step = schedule.split(loop, lanes * _STREAMED)
+    block, vector = schedule.split(step, lanes)
+    schedule.unroll(block)
+    schedule.vectorize(vector)
 
 
 def _case_loops(stage: Stage, loops: list[Loop]) -> list[Loop]:

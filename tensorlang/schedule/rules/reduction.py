@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.ir.definition import Stage
+from tensorlang.schedule.rules.elementwise import HALF_LINE
 from tensorlang.schedule.rules.kinds import reads_last_axis
 from tensorlang.schedule.rules.machine import Machine
 
@@ -22,7 +23,6 @@ _ACCUMULATORS = 4
 _HALVES = 8
 """Accumulators of half the width: as many loads are on their way as the window holds."""
 
-_HALF_LINE = 32
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -65,9 +65,9 @@ def accumulate_lanes(
     line is what lets the prefetcher of the first-level cache follow the stream.
     """
     lanes = _lanes(stage, machine)
-    halves = from_memory and machine.vector_bytes > _HALF_LINE
+    halves = from_memory and machine.vector_bytes > HALF_LINE
     if halves:
-        lanes = max(1, lanes * _HALF_LINE // machine.vector_bytes)
+        lanes = max(1, lanes * HALF_LINE // machine.vector_bytes)
     inner = schedule[stage.name].loops[-1]
     wanted = lanes * (_HALVES if halves else _ACCUMULATORS)
     if inner.extent.isdigit() and int(inner.extent) < wanted:
