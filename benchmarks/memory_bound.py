@@ -293,13 +293,42 @@ def transpose(threads: int) -> Programs:
     return programs
 
 
+def _naive_attention() -> Any:
+    import tensorlang as tl
+
+    B, H, S, T, D = tl.dims("B H S T D")
+
+    @tl.compute
+    def attention(
+        q: tl.f32[B, H, S, D], k: tl.f32[B, H, T, D], v: tl.f32[B, H, T, D], *, causal: bool
+    ):
+        def each(value: Any) -> Any:
+            return tl.tensor(value(b, h, i, j) for b in B for h in H for i in S for j in T)
+
+        s = each(lambda b, h, i, j: tl.sum(q[b, h, i, c] * k[b, h, j, c] for c in D) * 0.125)
+        if causal:
+            s = each(lambda b, h, i, j: tl.where(j <= i, s[b, h, i, j], -tl.inf))
+        top = tl.tensor(tl.max(s[b, h, i, j] for j in T) for b in B for h in H for i in S)
+        e = each(lambda b, h, i, j: tl.exp(s[b, h, i, j] - top[b, h, i]))
+        total = tl.tensor(tl.sum(e[b, h, i, j] for j in T) for b in B for h in H for i in S)
+        p = each(lambda b, h, i, j: e[b, h, i, j] / total[b, h, i])
+        return tl.tensor(
+            tl.sum(p[b, h, i, j] * v[b, h, j, d] for j in T)
+            for b in B
+            for h in H
+            for i in S
+            for d in D
+        )
+
+    return attention
+
+
 def _attention(length: int, *, causal: bool = False) -> Callable[[int], Programs]:
     def attention_of(threads: int) -> Programs:
-        from tensorlang import nn
-
+        attention = _naive_attention()
         q, k, v = (_normal(1, 12, length, 64, seed=seed) for seed in range(3))
         out = np.zeros_like(q)
-        programs: Programs = {"ours": lambda: nn.attention(q, k, v, causal=causal, out=out)}
+        programs: Programs = {"ours": lambda: attention(q, k, v, causal=causal, out=out)}
         torch = _torch(threads)
         if torch:
             tq, tk, tv = map(torch.from_numpy, (q, k, v))

@@ -32,6 +32,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 _CACHE_BYTES = 1 << 30
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -148,3 +149,22 @@ def read_bytes(text: str) -> int:
     if not digits.isdecimal() or unit not in _UNITS:
         raise ValueError(f"a number of bytes such as 500M or 2G, found {text!r}")
     return int(digits) * _UNITS[unit]
+
+
+def cache_folder(wish: str) -> Path | None:
+    """Return the folder for ``wish``: "auto", "off", or a path.
+
+    >>> cache_folder("off") is None
+    True
+    """
+    if wish == "off":
+        return None
+    try:
+        if wish != "auto":
+            return Path(wish).expanduser().absolute()
+        from platformdirs import user_cache_path
+
+        folder = user_cache_path("tensorlang", appauthor=False) / "code"
+        return folder if folder.is_absolute() else None  # "~" stays where there is no home
+    except (OSError, RuntimeError):  # neither HOME nor an entry for the user
+        return None

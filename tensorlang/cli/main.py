@@ -70,6 +70,18 @@ def doctor() -> None:
     raise typer.Exit(run())
 
 
+@app.command()
+def roofline(
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure anew, on a quiet machine.")
+    ] = False,
+) -> None:
+    """Show the most that this machine can compute and read, measured with generated code."""
+    from tensorlang.cli.roofline import run
+
+    raise typer.Exit(run(again=again))
+
+
 cache_app = typer.Typer(
     no_args_is_help=False,
     invoke_without_command=True,

@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeVar, cast, overload, runtime_checkable
 
-from tensorlang.driver.options import BoundsChecks, CompileOptions, make_options
+from tensorlang.driver.options import (
+    DEFAULT_RTOL,
+    BoundsChecks,
+    CompileOptions,
+    Precision,
+    make_options,
+)
 from tensorlang.driver.pipeline import compile_default, compile_schedule
 from tensorlang.driver.specialize import SpecializingFunction
 from tensorlang.lang.compute import Operator
@@ -39,6 +45,8 @@ def compile(
     verify: bool = True,
     fast_math: bool = False,
     opt_level: int = 3,
+    rtol: float = DEFAULT_RTOL,
+    precision: Precision = "default",
 ) -> CompiledFunction: ...
 
 
@@ -51,6 +59,8 @@ def compile(
     verify: bool = True,
     fast_math: bool = False,
     opt_level: int = 3,
+    rtol: float = DEFAULT_RTOL,
+    precision: Precision = "default",
     **sizes_and_attributes: Any,
 ) -> CompiledFunction | SpecializingFunction: ...
 
@@ -64,6 +74,8 @@ def compile(
     verify: bool = True,
     fast_math: bool = False,
     opt_level: int = 3,
+    rtol: float = DEFAULT_RTOL,
+    precision: Precision = "default",
     **sizes_and_attributes: Any,
 ) -> Compiled: ...
 
@@ -76,6 +88,8 @@ def compile(
     verify: bool = True,
     fast_math: bool = False,
     opt_level: int = 3,
+    rtol: float = DEFAULT_RTOL,
+    precision: Precision = "default",
     **sizes_and_attributes: Any,
 ) -> Any:
     """Compile an operator, a schedule or a graph into a function over arrays.
@@ -98,6 +112,12 @@ def compile(
         Lets results depend on the order of floating-point operations, and ignore NaN.
     opt_level
         How hard LLVM tries, 0 to 3; for a graph also which passes run.
+    rtol
+        The error, relative to the spread of a result, up to which another algorithm may compute
+        it: Winograd's for convolutions of a graph with constant filters, from 1e-5 and 1e-4 on.
+        It never changes a schedule written by hand.
+    precision
+        "strict" is short for ``rtol=0``: every sum is the one that its definition writes.
     **sizes_and_attributes
         Sizes to fix (``M=1024``) and attributes (``stride=2``) of an operator.
 
@@ -125,7 +145,7 @@ def compile(
     array([0., 2., 4.], dtype=float32)
 
     """
-    options = make_options(target, check_bounds, verify, fast_math, opt_level)
+    options = make_options(target, check_bounds, verify, fast_math, opt_level, rtol, precision)
     match x:
         case Schedule():
             if sizes_and_attributes:

@@ -9,6 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 BoundsChecks = bool | Literal["auto"]
+Precision = Literal["default", "strict"]
+
+DEFAULT_RTOL = 1e-4
+"""What other algorithms may err by, unless the caller says so."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +33,9 @@ class CompileOptions:
         whether results may depend on the order of sums, and NaN and infinity may be ignored
     opt_level
         how hard LLVM tries, 0 to 3
+    rtol
+        the error, relative to the spread of a result, up to which another algorithm may compute
+        it; 0 keeps the sums that a definition writes
 
     """
 
@@ -37,10 +44,17 @@ class CompileOptions:
     verify: bool = True
     fast_math: bool = False
     opt_level: int = 3
+    rtol: float = DEFAULT_RTOL
 
 
 def make_options(
-    target: Any, check_bounds: Any, verify: Any, fast_math: Any, opt_level: Any
+    target: Any,
+    check_bounds: Any,
+    verify: Any,
+    fast_math: Any,
+    opt_level: Any,
+    rtol: Any = DEFAULT_RTOL,
+    precision: Any = "default",
 ) -> CompileOptions:
     """Return the options, or raise TypeError or ValueError; the backend reads the target."""
     if not isinstance(target, str):
@@ -52,4 +66,9 @@ def make_options(
             raise TypeError(f"{name} must be True or False, found {value!r}")
     if isinstance(opt_level, bool) or not isinstance(opt_level, int) or not 0 <= opt_level <= 3:
         raise ValueError(f"opt_level must be 0, 1, 2 or 3, found {opt_level!r}")
-    return CompileOptions(target, check_bounds, verify, fast_math, opt_level)
+    if isinstance(rtol, bool) or not isinstance(rtol, int | float) or not 0 <= rtol < 1:
+        raise ValueError(f"rtol must be a number from 0 up to 1, found {rtol!r}")
+    if precision not in ("default", "strict"):
+        raise ValueError(f'precision must be "default" or "strict", found {precision!r}')
+    tolerance = 0.0 if precision == "strict" else float(rtol)
+    return CompileOptions(target, check_bounds, verify, fast_math, opt_level, tolerance)

@@ -139,7 +139,7 @@ def call_operator(operator: Operator, args: tuple[Any, ...], keywords: dict[str,
     known: SpecializingFunction | None = operator.__dict__.get("_compiled")
     if known is None:
         made = SpecializingFunction(
-            operator, CompileOptions(target=settings().target), face=Operator
+            operator, CompileOptions(target=settings().target), face=type(operator)
         )
         # of two threads that get here at the same time, both must use the same one
         known = cast("SpecializingFunction", operator.__dict__.setdefault("_compiled", made))

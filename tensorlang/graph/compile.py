@@ -5,6 +5,8 @@ Input:  a ``GraphProgram``, ``CompileOptions``      Output: a ``CompiledGraph``
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tensorlang.driver.options import CompileOptions
 from tensorlang.driver.pipeline import compile_default
 from tensorlang.graph.executor import CompiledGraph
@@ -22,7 +24,8 @@ def compile_graph(program: GraphProgram, options: CompileOptions) -> CompiledGra
     """
     if not program.outputs:
         raise definition_error(f"the graph {program.name} has no output; call g.output(y) first")
-    optimized = optimize(program, options.opt_level)
+    wanted = replace(program, target=options.target, rtol=options.rtol)
+    optimized = optimize(wanted, options.opt_level)
     functions = [_compile(node, options) for node in optimized.nodes]
     return CompiledGraph(optimized, functions, recipe=(compile_graph, (program, options)))
 

@@ -31,6 +31,7 @@ from tensorlang.runtime.callable import (
     is_worth_releasing,
 )
 from tensorlang.runtime.dispatcher import FastCalls
+from tensorlang.runtime.limits import limits_of
 from tensorlang.runtime.plans import Plan, places_of
 from tensorlang.runtime.recycling import allocate
 from tensorlang.runtime.results import (
@@ -41,6 +42,7 @@ from tensorlang.runtime.results import (
 )
 from tensorlang.runtime.signature import Arguments, Signature
 from tensorlang.runtime.sizes import SizeBinder
+from tensorlang.runtime.threads import num_threads
 from tensorlang.runtime.timing import Timing, measure
 from tensorlang.vectorcall import callable_type
 
@@ -254,9 +256,12 @@ class CompiledGraph:
         tensors = (*self.program.inputs, *self.program.outputs)
         moved = sum(_bytes(tensor, sizes) for tensor in tensors)
         moved += sum(constant.array.nbytes for constant in self.program.constants)
+        dtypes = [tensor.dtype for tensor in tensors]
+        target = self.functions[0].target if self.functions else ""
         return measure(
             lambda: self(*args, out=result, **keywords),
             seconds=seconds, name=self.__name__, operations=operations, bytes=moved,
+            limits=limits_of(target, dtypes, moved, num_threads()),
         )  # fmt: skip
 
     def source(self, kind: Any = "loops") -> str:

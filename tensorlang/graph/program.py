@@ -71,6 +71,8 @@ class GraphProgram:
     """A graph: nodes in an order in which they can run.
 
     ``outputs`` are distinct tensors of nodes, never inputs or constants: the builder copies.
+    ``target`` and ``rtol`` are what passes may count on: where the graph will run, and how far its
+    results may be off for the sake of a faster algorithm.
     """
 
     name: str
@@ -79,6 +81,8 @@ class GraphProgram:
     nodes: tuple[Node, ...] = ()
     outputs: tuple[Tensor, ...] = ()
     documentation: str = ""
+    target: str = "cpu"
+    rtol: float = 0.0
 
     @property
     def sizes(self) -> tuple[Var, ...]:

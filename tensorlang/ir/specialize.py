@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
+from tensorlang.dtypes import i64
 from tensorlang.ir.affine import (
     Affine,
     AffineLike,
@@ -35,7 +36,17 @@ from tensorlang.ir.definition import (
     Stage,
     Tensor,
 )
-from tensorlang.ir.expr import Expr, IndexValue, Load, ScalarRef, index_from_value
+from tensorlang.ir.expr import (
+    Call,
+    Const,
+    Expr,
+    IndexValue,
+    Load,
+    ScalarRef,
+    index_from_value,
+    loads_of,
+)
+from tensorlang.ir.interval import bounds, is_nonnegative
 from tensorlang.ir.walk import Done, rewrite_expr
 
 
@@ -120,11 +131,14 @@ def rebuild_stages(
         for tensor in stage.tensors:
             shape = tuple([replace_in_index(extent, new) for extent in tensor.shape])
             tensors[tensor] = Tensor(name_of(tensor), shape, tensor.dtype)
+        extents = {axis.variable: axis.extent for axis in axes + reduction_axes}
         rebuilt = replace(
             stage,
             tensors=tuple([tensors[tensor] for tensor in stage.tensors]),
             axes=axes,
-            values=tuple([replace_in_expr(value, new) for value in stage.values]),
+            values=tuple(
+                [_without_checks(replace_in_expr(value, new), extents) for value in stage.values]
+            ),
             reduction_axes=reduction_axes,
             combiner=_replace_in_combiner(stage.combiner, new),
             predicate=tuple([replace_in_index(form, new) for form in stage.predicate]),
@@ -132,6 +146,43 @@ def rebuild_stages(
         )
         result.append(rebuilt)
     return tuple(result), tensors
+
+
+def _without_checks(value: Expr, extents: Mapping[Var, Affine]) -> Expr:
+    """Return a value whose indices are no longer checked where the new sizes keep them inside.
+
+    ``x[o // share * depth + c]`` of a convolution with groups cannot be decided while ``share`` is
+    a symbol (see ``lang.bounds``), and is plainly inside once it is a number.
+    """
+    indices = [index for load in loads_of(value) for index in load.indices]
+    if all(_checked_index(index) is None for index in indices):
+        return value
+
+    def visit(node: Expr) -> Expr:
+        if not isinstance(node, Load):
+            return node
+        pairs = zip(node.indices, node.tensor.shape, strict=True)
+        return Load(node.tensor, tuple([_decided(*pair, extents) for pair in pairs]))
+
+    return rewrite_expr(value, visit)
+
+
+def _checked_index(index: Affine) -> Affine | None:
+    """Return the form in ``form | 0``, as indices to be checked are marked."""
+    match index.terms:
+        case ((ValueAtom(expr=Call(function="or", args=(IndexValue(index=form), mark))), 1),):
+            return form if index.constant == 0 and mark == Const(0, i64) else None
+        case _:
+            return None
+
+
+def _decided(index: Affine, extent: Affine, extents: Mapping[Var, Affine]) -> Affine:
+    form = _checked_index(index)
+    interval = None if form is None else bounds(form, extents)
+    if form is None or interval is None:
+        return index
+    inside = is_nonnegative(interval[0]) and is_nonnegative(extent - 1 - interval[1])
+    return form if inside else index
 
 
 def _new_axes(axes: tuple[Axis, ...], new: Replacement) -> tuple[Axis, ...]:

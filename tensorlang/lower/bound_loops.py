@@ -18,13 +18,20 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from tensorlang.ir.affine import ZERO, Affine, Var, linear_coefficient, maximum, minimum, substitute
-from tensorlang.ir.program import Compute, For, Fused, Program, Stmt
-from tensorlang.ir.walk import children_of, computes_of, map_children, rewrite, substitute_in_stmt
+from tensorlang.ir.program import Alloc, Compute, For, Fused, Program, Stmt
+from tensorlang.ir.walk import (
+    children_of,
+    computes_of,
+    iterate,
+    map_children,
+    rewrite,
+    substitute_in_stmt,
+)
 from tensorlang.lower.extremes import greatest
 from tensorlang.lower.run_private_tails import zero_filled_guards
 
 _Kept: TypeAlias = frozenset[tuple[int, Affine]]
-"""Guards, with the id of their stage, that must stay."""
+"""Guards, with the id of their stage, that must stay inside the storage of what is written."""
 
 
 def bound_loops(program: Program) -> Program:
@@ -75,12 +82,15 @@ def _shared_limits(loop: For, kept: _Kept, sign: int) -> tuple[Affine, ...]:
     if not any(compute.guard for compute in computes):
         return ()
     inner = _ranges(loop.body)
+    own = {stmt.tensor for stmt in iterate(loop.body) if isinstance(stmt, Alloc)}
     shared: dict[Affine, None] | None = None
     for compute in computes:
+        # lanes are filled for the iteration whose storage it is: without the iteration, for nobody
+        fills = own.isdisjoint(map(compute.redirect, compute.stage.tensors))
         limits = {
             limit: None
             for form in compute.guard
-            if (id(compute.stage), form) not in kept
+            if not (fills and (id(compute.stage), form) in kept)
             and (limit := greatest(form, inner)) is not None
             and _slope(limit, loop.variable) * sign > 0
         }

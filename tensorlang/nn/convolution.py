@@ -1,4 +1,4 @@
-"""Windows over images: conv2d and max_pool2d, with images as ``[..., C, H, W]``.
+"""Convolution of images: conv2d, with images as ``[..., C, H, W]``.
 
 Input:  ``x: [B, C, H, W]``, ``w: [O, C // groups, R, S]``
 Output: ``[B, O, OH, OW]`` with ``OH = (H + 2 * padding - dilation * (R - 1) - 1) // stride + 1``
@@ -9,23 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import tensorlang as tl
-from tensorlang.dtypes import integer_range, is_float
 from tensorlang.lang.mistakes import definition_error
-from tensorlang.nn.agreement import require_equal
+from tensorlang.nn.agreement import per_axis
+from tensorlang.nn.convolution_nd import channels_of_groups, margins_of, with_bias
 
 Pair = int | tuple[int, int]
-
-
-def pair(value: Any, name: str, operator: str, least: int) -> tuple[int, int]:
-    """Return an attribute given as one integer or as two, for rows and columns."""
-    both = (value, value) if isinstance(value, int) else value
-    fits = isinstance(both, tuple) and len(both) == 2  # pyright: ignore[reportUnknownArgumentType]
-    if not fits or any(not isinstance(part, int) or part < least for part in both):  # pyright: ignore
-        raise definition_error(
-            f"{operator}: {name} must be an integer of at least {least}, or two of them, "
-            f"not {value!r}"
-        )
-    return both  # pyright: ignore
 
 
 @tl.compute
@@ -35,33 +23,31 @@ def conv2d(
     bias: Any = None,
     *,
     stride: Pair = 1,
-    padding: Pair = 0,
+    padding: Pair | str = 0,
     dilation: Pair = 1,
     groups: int = 1,
 ):
     """Return the cross-correlation of images with filters, as ``torch`` computes it.
 
     ``x: [B, C, H, W]`` or ``[C, H, W]``; ``w: [O, C // groups, R, S]``; ``bias: [O]``. ``stride``,
-    ``padding`` (with zeros) and ``dilation`` are integers or pairs (rows, columns).
+    ``padding`` (with zeros) and ``dilation`` are integers or pairs (rows, columns); ``padding``
+    also ``"valid"`` for none, or ``"same"`` for as many results as elements.
     """
     if x.ndim not in (3, 4) or w.ndim != 4:
         raise definition_error("conv2d: x has shape [B, C, H, W] or [C, H, W], w [O, C, R, S]")
-    (down, across), (top, left) = (
-        pair(stride, "stride", "conv2d", 1),
-        pair(padding, "padding", "conv2d", 0),
-    )
-    dy, dx = pair(dilation, "dilation", "conv2d", 1)
+    down, across = per_axis(stride, 2, "stride", "conv2d", 1)
+    dy, dx = per_axis(dilation, 2, "dilation", "conv2d", 1)
     channels, height, width = x.shape[-3:]
     outputs, depth, rows, columns = w.shape
-    if groups < 1:
-        raise definition_error(f"conv2d: groups must be at least 1, not {groups}")
-    require_equal(channels, depth * groups, "conv2d: x has groups times the channels of w")
-    padded = _padded(x, top, left, 0)
-    out_height = (height + 2 * top - dy * (rows - 1) - 1) // down + 1
-    out_width = (width + 2 * left - dx * (columns - 1) - 1) // across + 1
+    share = channels_of_groups("conv2d", channels, outputs, depth, groups)
+    margins = margins_of("conv2d", padding, (rows, columns), (down, across), (dy, dx))
+    (top, bottom), (left, right) = margins
+    padded = x
+    if margins != [(0, 0), (0, 0)]:
+        padded = tl.pad(x, {x.ndim - 2: (top, bottom), x.ndim - 1: (left, right)})
+    out_height = (height + top + bottom - dy * (rows - 1) - 1) // down + 1
+    out_width = (width + left + right - dx * (columns - 1) - 1) // across + 1
     batch = x.shape[:-3]
-    require_equal(outputs % groups, 0, "conv2d: groups must divide the outputs of w")
-    share = outputs if groups == 1 else outputs // groups
 
     def first_channel(output: Any) -> Any:
         return 0 if groups == 1 else output // share * depth
@@ -83,44 +69,4 @@ def conv2d(
         )
         for i in tl.grid((*batch, outputs, out_height, out_width))
     )
-    if bias is None:
-        return product
-    if bias.ndim != 1:
-        raise definition_error("conv2d: the bias has one axis, the outputs")
-    require_equal(bias.shape[0], outputs, "conv2d: bias has one element for each output")
-    return tl.tensor(product[i] + bias[i[-3]] for i in tl.grid(product.shape))
-
-
-@tl.compute
-def max_pool2d(x: Any, *, kernel_size: Pair, stride: Pair | None = None, padding: Pair = 0):
-    """Return the greatest element of each window of ``x: [..., H, W]``.
-
-    ``stride`` is ``kernel_size`` unless given; the padding is below everything, and at most half
-    of the kernel, so that no window is empty.
-    """
-    if x.ndim < 2:
-        raise definition_error("max_pool2d: x has shape [..., H, W]")
-    rows, columns = pair(kernel_size, "kernel_size", "max_pool2d", 1)
-    down, across = pair(kernel_size if stride is None else stride, "stride", "max_pool2d", 1)
-    top, left = pair(padding, "padding", "max_pool2d", 0)
-    if 2 * top > rows or 2 * left > columns:
-        raise definition_error("max_pool2d: the padding must be at most half of the kernel")
-    lowest = -tl.inf if is_float(x.dtype) else integer_range(x.dtype)[0]
-    padded = _padded(x, top, left, lowest)
-    height, width = x.shape[-2:]
-    out_height = (height + 2 * top - rows) // down + 1
-    out_width = (width + 2 * left - columns) // across + 1
-    return tl.tensor(
-        tl.max(
-            padded[(*i[:-2], i[-2] * down + r, i[-1] * across + s)]
-            for r in tl.range(rows)
-            for s in tl.range(columns)
-        )
-        for i in tl.grid((*x.shape[:-2], out_height, out_width))
-    )
-
-
-def _padded(x: Any, top: int, left: int, value: Any) -> Any:
-    if not top and not left:
-        return x
-    return tl.pad(x, {x.ndim - 2: (top, top), x.ndim - 1: (left, left)}, value=value)
+    return with_bias("conv2d", product, bias, outputs, len(batch))

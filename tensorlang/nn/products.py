@@ -1,6 +1,6 @@
-"""Products: matmul and linear, for any number of leading axes.
+"""Products: matmul, bmm and linear.
 
-Input:  ``x: [..., K]``, ``w: [O, K]``, ``bias: [O]``
+Input:  ``linear(x, w, bias)`` with ``x: [..., K]``, ``w: [O, K]``, ``bias: [O]``
 Output: ``[..., O]``, each element a sum over K
 """
 
@@ -11,14 +11,16 @@ from typing import Any
 import tensorlang as tl
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.nn.agreement import require_equal
+from tensorlang.nn.broadcasting import Stretch, Stretched, broadcasting
 
 
-@tl.compute
-def matmul(a: Any, b: Any):
+@broadcasting(kept=2)
+def matmul(a: Any, b: Any, *, stretch: Stretch = ()):
     """Return the matrix product ``a @ b``, shapes ``[..., M, K]`` and ``[..., K, N]``.
 
-    Vectors (one axis) multiply as ``numpy.matmul`` has it. Leading axes are shared, counted from
-    the last; those that only one operand has are kept.
+    Vectors (one axis) multiply as ``numpy.matmul`` has it. Leading axes broadcast: those that only
+    one operand has are kept, and those of one element are stretched (``stretch`` says which, and is
+    found from the shapes).
     """
     if not a.ndim or not b.ndim:
         raise definition_error("matmul: an operand without axes; multiply by it with *")
@@ -29,20 +31,31 @@ def matmul(a: Any, b: Any):
         "matmul: the last axis of a and the one before the last of b must be equal",
     )
     rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
-    batch_a, batch_b = a.shape[:-2], b.shape[:-2]
-    for left, right in zip(reversed(batch_a), reversed(batch_b), strict=False):
-        require_equal(left, right, "matmul: the leading axes of a and b must be equal")
-    batch = batch_a if len(batch_a) >= len(batch_b) else batch_b
-    skip_a, skip_b = len(batch) - len(batch_a), len(batch) - len(batch_b)
+    batch = Stretched("matmul", [a.shape[:-2], b.shape[:-2]], stretch)
 
     def left(i: Any, k: Any) -> Any:
-        return a[(*i[skip_a : len(batch)], *i[len(batch) : len(batch) + len(rows)], k)]
+        return a[(*batch.at(0, i), *i[batch.rank : batch.rank + len(rows)], k)]
 
     def right(i: Any, k: Any) -> Any:
-        return b[(*i[skip_b : len(batch)], k, *i[len(batch) + len(rows) :])]
+        return b[(*batch.at(1, i), k, *i[batch.rank + len(rows) :])]
 
     return tl.tensor(
-        tl.sum(left(i, k) * right(i, k) for k in depth) for i in tl.grid((*batch, *rows, *columns))
+        tl.sum(left(i, k) * right(i, k) for k in depth)
+        for i in tl.grid((*batch.shape, *rows, *columns))
+    )
+
+
+@tl.compute
+def bmm(a: Any, b: Any):
+    """Return the matrix products of a batch: ``[B, M, K]`` and ``[B, K, N]`` to ``[B, M, N]``."""
+    if a.ndim != 3 or b.ndim != 3:
+        raise definition_error("bmm: a has shape [B, M, K] and b [B, K, N]")
+    batch, rows, depth = a.shape
+    columns = b.shape[2]
+    require_equal(batch, b.shape[0], "bmm: a and b have as many matrices")
+    require_equal(depth, b.shape[1], "bmm: the last axis of a and the second of b must be equal")
+    return tl.tensor(
+        tl.sum(a[n, i, k] * b[n, k, j] for k in depth) for n in batch for i in rows for j in columns
     )
 
 

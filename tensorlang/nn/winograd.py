@@ -18,6 +18,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 import tensorlang as tl
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.nn.agreement import require_equal
@@ -177,6 +179,23 @@ def winograd_conv2d(x: Any, u: Any, *, outputs: int, tile: int = 4, panel: int =
         for y in tl.range(height - 2)
         for z in tl.range(width - 2)
     )
+
+
+def transformed_filters(w: np.ndarray[Any, Any], tile: int, panel: int) -> np.ndarray[Any, Any]:
+    """Return what ``winograd_filters`` computes, with sums in f64 that are rounded once.
+
+    For filters that are known when a graph is compiled. ``w: [O, C, 3, 3]``, of any float dtype,
+    which the result has too.
+    """
+    matrix = np.array(_transform(_FILTERS, tile, "transformed_filters"), np.float64)
+    outputs, channels, _, _ = w.shape
+    panels = -(-outputs // panel)
+    padded = np.zeros((panels * panel, channels, 3, 3), np.float64)
+    padded[:outputs] = w
+    spread = np.einsum("ar,ocrs,bs->aboc", matrix, padded, matrix, optimize=True)
+    size = len(matrix)
+    blocked = spread.reshape(size, size, panels, panel, channels).swapaxes(3, 4)
+    return np.ascontiguousarray(blocked, w.dtype)
 
 
 def _transform(matrices: dict[int, Matrix], tile: int, operator: str) -> Matrix:

@@ -34,6 +34,7 @@ from tensorlang.runtime.arrays import (
 from tensorlang.runtime.dispatcher import FastCalls
 from tensorlang.runtime.failures import failure
 from tensorlang.runtime.kernel import OK, CtypesCaller, Kernel, KernelFace, is_parallel
+from tensorlang.runtime.limits import limits_of
 from tensorlang.runtime.plans import Plan, Step, places_of
 from tensorlang.runtime.recycling import allocate
 from tensorlang.runtime.report import Report, VersionReport
@@ -224,18 +225,32 @@ class CompiledFunction:
         return kernel.texts[kind]()
 
     def time(self, *args: Any, out: Any = None, seconds: float = 0.2, **keywords: Any) -> Timing:
-        """Measure calls with these arguments for about ``seconds``; results reuse their memory."""
+        """Measure calls with these arguments for about ``seconds``; results reuse their memory.
+
+        The first timing on a machine measures the ceilings, too, to tell the shares of them.
+        """
         arguments = self._signature.bind(args, keywords)
         results = self._results(arguments, out)
         given = results[0] if len(results) == 1 else results
         work = self._bind(arguments).work
+        plan = self._plan(arguments, (*arguments.arrays, *results))
+        is_split = plan is not None and is_parallel(plan.version.kernel.program)
+        threads = threads_for(work.serial_seconds) if is_split else 1
+        tensors = (*self.definition.inputs, *self.definition.outputs)
+        dtypes = [tensor.dtype for tensor in tensors]
         return measure(
             lambda: self(*args, out=given, **keywords),
             seconds=seconds,
             name=self.__name__,
             operations=work.operations,
             bytes=work.bytes,
+            limits=limits_of(self._origin.target, dtypes, work.bytes, threads),
         )
+
+    @property
+    def target(self) -> str:
+        """What the code is for, as it was given to ``tl.compile``."""
+        return self._origin.target
 
     @property
     def report(self) -> Report:

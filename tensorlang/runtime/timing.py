@@ -1,9 +1,11 @@
 """Measure a call: warm up, repeat, and state the median together with the spread.
 
 Input:  ``f.time(A, B)``
-Output: ``matmul: 2.75 ms (2.71-2.86, best 2.70, 73 calls), 97.6 GFLOP/s, 1.1 GB/s``
+Output: ``matmul: 2.75 ms (2.71-2.86, best 2.70, 73 samples), 97.6 GFLOP/s (98 % of 99.2), 1.1 GB/s
+        (4 % of L3's 26); arithmetic is the limit``
 
-The median is the figure to quote; the quartiles tell how far to trust it.
+The median is the figure to quote; the quartiles tell how far to trust it. Beside the rates stand
+the ceilings of the machine, as measured with code that does nothing but multiply and add, or read.
 """
 
 from __future__ import annotations
@@ -13,8 +15,13 @@ from dataclasses import dataclass
 from statistics import median, quantiles
 from time import perf_counter_ns
 
+from tensorlang.targets.roofline import Roofline
+
 _SHORTEST_SAMPLE = 50_000  # ns; shorter calls are timed in batches, for the clock's resolution
 _MOST_SAMPLES = 1_000
+_MOSTLY_CALLING = 1e-6  # seconds of a call, a good part of which is the call itself
+_FAR_FROM_LIMITS = 0.25
+_ABOVE_LIMITS = 1.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +29,8 @@ class Timing:
     """Seconds per call: median, quartiles and best, of ``samples`` measurements.
 
     ``operations`` and ``bytes`` are those of the definition: what a schedule recomputes or reads
-    twice does not count.
+    twice does not count, and a function such as ``exp`` is one operation. ``limits`` are those of
+    this machine, for the level of memory that holds the inputs and outputs.
     """
 
     name: str
@@ -33,6 +41,7 @@ class Timing:
     samples: int
     operations: int = 0
     bytes: int = 0
+    limits: Roofline | None = None
 
     @property
     def spread(self) -> float:
@@ -49,17 +58,58 @@ class Timing:
         """Billions of bytes of inputs and outputs a second, at the median."""
         return self.bytes / self.median / 1e9 if self.median else 0.0
 
+    @property
+    def share_of_arithmetic(self) -> float:
+        """The reached part of the machine's peak GFLOP/s; 0 where the machine was not measured."""
+        return self.gflops / self.limits.gflops if self.limits else 0.0
+
+    @property
+    def share_of_bandwidth(self) -> float:
+        """The reached part of the GB/s at which the level that holds the data can be read.
+
+        A level may be read faster than it can be written: programs that write reach less.
+        """
+        return self.gbytes / self.limits.gigabytes if self.limits else 0.0
+
+    @property
+    def limit(self) -> str:
+        """What keeps the call from being faster: the nearer ceiling, if one is near.
+
+        ``"arithmetic"``, a level of memory such as ``"L2"``, ``"the call itself"`` for calls of
+        less than a microsecond, else ``"neither"``: dependent operations, functions that cost many
+        operations, or a schedule that moves or computes more than the definition says.
+        """
+        if self.limits is None:
+            return "unknown"
+        arithmetic, bandwidth = self.share_of_arithmetic, self.share_of_bandwidth
+        if max(arithmetic, bandwidth) >= _FAR_FROM_LIMITS:
+            return "arithmetic" if arithmetic >= bandwidth else self.limits.level
+        return "the call itself" if self.median < _MOSTLY_CALLING else "neither"
+
     def __str__(self) -> str:
         factor, unit = _unit(self.median)
         low, high, best = (
             f"{value * factor:.3g}"
             for value in (self.lower_quartile, self.upper_quartile, self.best)
         )
-        return (
+        time = (
             f"{self.name}: {self.median * factor:.3g} {unit}"
-            f" ({low}-{high}, best {best}, {self.samples} samples),"
-            f" {self.gflops:.3g} GFLOP/s, {self.gbytes:.3g} GB/s"
+            f" ({low}-{high}, best {best}, {self.samples} samples)"
         )
+        if self.limits is None:
+            return f"{time}, {self.gflops:.3g} GFLOP/s, {self.gbytes:.3g} GB/s"
+        return (
+            f"{time}, {self.gflops:.3g} GFLOP/s"
+            f" ({self.share_of_arithmetic:.0%} of {self.limits.gflops:.3g}),"
+            f" {self.gbytes:.3g} GB/s ({self.share_of_bandwidth:.0%} of {self.limits.level}'s"
+            f" {self.limits.gigabytes:.3g}); {self.limit} is the limit{self._doubt}"
+        ).replace("%", " %")
+
+    @property
+    def _doubt(self) -> str:
+        if max(self.share_of_arithmetic, self.share_of_bandwidth) <= _ABOVE_LIMITS:
+            return ""
+        return " (the machine was busy when it was measured: `tensorlang roofline --again`)"
 
 
 def _unit(seconds: float) -> tuple[float, str]:
@@ -77,6 +127,7 @@ def measure(
     name: str = "call",
     operations: int = 0,
     bytes: int = 0,
+    limits: Roofline | None = None,
 ) -> Timing:
     """Time ``call`` for about ``seconds``, and at least ``at_least`` times, after warming up.
 
@@ -93,7 +144,9 @@ def measure(
     ):
         samples.append(_time_batch(call, batch) / batch * 1e-9)
     low, _, high = quantiles(samples, n=4) if len(samples) > 1 else (samples[0],) * 3
-    return Timing(name, median(samples), low, high, min(samples), len(samples), operations, bytes)
+    return Timing(
+        name, median(samples), low, high, min(samples), len(samples), operations, bytes, limits
+    )
 
 
 def _time_batch(call: Callable[[], object], count: int) -> int:

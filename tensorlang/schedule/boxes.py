@@ -219,15 +219,35 @@ def _over_axes(form: Affine, place: Place, stage: Stage, moving: set[Var]) -> Af
         if depends_on(outer, set(place.extents())):
             continue  # the index moves with other loops too
         inner = index - outer
-        for sign in (1, -1):
-            rest = form - inner * sign
+        times = _multiple(form, inner, moving)
+        if times:
+            rest = form - inner * times
             if not depends_on(rest, moving):
-                return rest + (affine(axis.variable) - outer) * sign
+                return rest + (affine(axis.variable) - outer) * times
     return None
+
+
+def _multiple(form: Affine, inner: Affine, moving: set[Var]) -> int:
+    """Return how many times ``inner`` is in ``form``, by a variable of both; 0: not a whole time.
+
+    A tail behind ``(H + 1) // 4`` positions is the form ``H - 3 - 4 * i``: four times the index.
+    """
+    for variable in moving:
+        step, found = linear_coefficient(inner, variable), linear_coefficient(form, variable)
+        if step and found and found % step == 0:
+            return found // step
+    return 0
 
 
 def _is_clip(form: Affine, stage: Stage) -> bool:
     """Whether a form only repeats that an axis stays inside the tensor."""
-    return any(
-        form in (axis.extent - 1 - axis.variable, affine(axis.variable)) for axis in stage.axes
-    )
+    for axis in stage.axes:
+        times = linear_coefficient(form, axis.variable)
+        if not times:
+            continue
+        rest = form - affine(axis.variable) * times
+        if times > 0 and rest == ZERO:
+            return True
+        if times < 0 and rest // -times == axis.extent - 1:
+            return True
+    return False

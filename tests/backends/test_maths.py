@@ -5,13 +5,17 @@ References are computed in a wider type: f64 for f32, the 80-bit type of x86 for
 
 from __future__ import annotations
 
+import ctypes
+import ctypes.util
 import math
+import platform
 from fractions import Fraction
 from functools import cache
 
 import numpy as np
 import pytest
 
+import tensorlang as tl
 from tensorlang.backends.llvm.maths import FUNCTIONS, huge_angles
 from tensorlang.dtypes import DType, f32, f64, to_numpy
 from tensorlang.ir.affine import Var
@@ -292,3 +296,29 @@ def test_no_library_calls_in_vector_code(name: str) -> None:
             if "\tcall" in line or ("\tjmp\t" in line and "@PLT" in line)
         }
         assert {c for c in called if "tensorlang" not in c} == set()
+
+
+@pytest.mark.skipif(platform.machine() not in ("x86_64", "AMD64"), reason="flags of x86")
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_what_a_mask_drops_does_not_underflow(name):
+    """A product that underflows takes the processor ten times as long, in each vector."""
+    N = tl.dim("N")
+    function = getattr(tl, name)
+
+    @tl.compute
+    def apply(x: tl.f32[N]):
+        return tl.tensor(function(x[i]) for i in N)
+
+    flags = ctypes.CDLL(ctypes.util.find_library("m"))
+    underflow = 0x10
+
+    def underflows(value):
+        x = np.full(64, value, np.float32)
+        out = apply(x)
+        flags.feclearexcept(underflow)
+        apply(x, out=out)
+        return bool(flags.fetestexcept(underflow))
+
+    assert not underflows(-np.inf)
+    assert not underflows(-1e30)
+    assert underflows(-100.0 if name == "exp" else -140.3)  # a subnormal number is one

@@ -30,6 +30,13 @@ def test_help_names_the_commands() -> None:
     assert "doctor" in done.stdout
 
 
+def test_the_roofline_is_shown() -> None:
+    done = tensorlang("roofline")
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"multiply-adds of f32 +\| +[0-9.]+ GFLOP/s", done.stdout)
+    assert re.search(r"reading from memory +\| +[0-9.]+ GB/s", done.stdout)
+
+
 def test_the_module_is_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tensorlang", "--help"],

@@ -111,7 +111,7 @@ def test_the_context_chooses_and_shows(capsys, tmp_path):
     with tl.PassContext(dump_ir=tmp_path):
         assert len(tl.compile(g).program.nodes) == 1
     names = sorted(path.name for path in tmp_path.iterdir())
-    assert names == ["00-input.txt", "04-fuse_elementwise.txt"]
+    assert names == ["00-input.txt", "05-fuse_elementwise.txt"]
 
 
 def test_a_pass_that_does_not_exist():

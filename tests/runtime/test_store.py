@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tensorlang.runtime.cache import cache_folder
+from tensorlang.config import cache_folder
 from tensorlang.runtime.store import MAGIC, Record, Store, pack, unpack
 
 KEY = "ab" + "0" * 62

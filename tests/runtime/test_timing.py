@@ -3,6 +3,7 @@ import time
 import pytest
 
 from tensorlang.runtime.timing import Timing, measure
+from tensorlang.targets.roofline import Roofline
 
 
 def test_figures_follow_from_the_median():
@@ -11,6 +12,43 @@ def test_figures_follow_from_the_median():
     assert timing.gbytes == pytest.approx(1.0)
     assert timing.spread == pytest.approx(0.2)
     assert str(timing) == "f: 2 ms (1.9-2.3, best 1.8, 9 samples), 2 GFLOP/s, 1 GB/s"
+
+
+def limited(seconds, operations, bytes):
+    limits = Roofline(100.0, 10.0, "L2", measured=True)
+    times = [seconds] * 4
+    return Timing("f", *times, samples=9, operations=operations, bytes=bytes, limits=limits)
+
+
+def test_the_shares_of_the_machine_are_told():
+    timing = limited(2e-3, 180_000_000, 2_000_000)
+    assert timing.share_of_arithmetic == pytest.approx(0.9)
+    assert timing.share_of_bandwidth == pytest.approx(0.1)
+    assert str(timing) == (
+        "f: 2 ms (2-2, best 2, 9 samples), 90 GFLOP/s (90 % of 100), "
+        "1 GB/s (10 % of L2's 10); arithmetic is the limit"
+    )
+
+
+@pytest.mark.parametrize(
+    ("seconds", "operations", "bytes", "limit"),
+    [
+        (1e-3, 90_000_000, 5_000_000, "arithmetic"),
+        (1e-3, 9_000_000, 5_000_000, "L2"),
+        (1e-3, 9_000_000, 500_000, "neither"),
+        (1e-7, 16, 128, "the call itself"),
+        (0.0, 16, 128, "the call itself"),
+    ],
+)
+def test_what_limits_a_call(seconds, operations, bytes, limit):
+    assert limited(seconds, operations, bytes).limit == limit
+
+
+def test_more_than_was_measured_is_doubted():
+    assert str(limited(1e-3, 150_000_000, 0)).endswith(
+        "; arithmetic is the limit (the machine "
+        "was busy when it was measured: `tensorlang roofline --again`)"
+    )
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ Importing a module registers its pass; this list is the order in which they run.
 from tensorlang.graph.passes.fold_constants import fold_constants
 from tensorlang.graph.passes.eliminate_common import eliminate_common
 from tensorlang.graph.passes.eliminate_dead import eliminate_dead
+from tensorlang.graph.passes.use_winograd import use_winograd
 from tensorlang.graph.passes.fuse_elementwise import fuse_elementwise
+from tensorlang.graph.passes.pack_filters import pack_filters
 from tensorlang.graph.passes.registry import PASSES, GraphPass, PassContext, graph_pass, optimize
 
 __all__ = [
@@ -20,4 +22,6 @@ __all__ = [
     "fuse_elementwise",
     "graph_pass",
     "optimize",
+    "pack_filters",
+    "use_winograd",
 ]

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING
 from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
-from tensorlang.schedule.rules.facts import Facts
+from tensorlang.schedule.rules.facts import ANY, Facts, Range
 from tensorlang.schedule.rules.few_rows import few_rows_limit, schedule_few_rows
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
 from tensorlang.schedule.rules.registers import fill_registers, schedule_tile
-from tensorlang.schedule.rules.tiles import choose_tile
+from tensorlang.schedule.rules.tiles import Tile, choose_tile, even_rows
 
 if TYPE_CHECKING:
     from tensorlang.schedule.handles import Loop
@@ -64,6 +64,9 @@ def schedule_contraction(
         row_stride=_row_stride(stage, contraction),
         parallel_columns=len(stage.axes) == 2,
     )
+    tall = _tall_tile(stage, contraction, machine, tile) if epilogue is None else None
+    if tall is not None:
+        tile = tall
     count = len(stage.axes)
     last = stage if epilogue is None else epilogue
     data = list(schedule[last.name].loops[:count])
@@ -74,11 +77,19 @@ def schedule_contraction(
     outside = [loop for loop in data if loop not in (row, column, *inside)]
     width = tile.vectors * lanes
     panel, in_panel = schedule.split(column, width)
-    strip, in_strip = schedule.split(row, tile.rows)
+    short = int(row.extent) if tall is not None else 1  # rows of a tile that are one axis
+    if tall is not None:
+        written_out = [row]
+        strip, in_strip = schedule.split(inside.pop(), tile.rows // short)
+        schedule.unroll(row)
+    else:
+        written_out = []
+        strip, in_strip = schedule.split(row, tile.rows)
     if epilogue is None:
         sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
         blocks, sums = _block_sums(schedule, stage, sums, machine, width)
-        schedule.reorder(*outside, panel, *blocks, *inside, strip, *sums, in_strip, in_panel)
+        tile_loops = (*sums, in_strip, *written_out, in_panel)
+        schedule.reorder(*outside, panel, *blocks, *inside, strip, *tile_loops)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
     else:
         blocks = []
@@ -86,11 +97,11 @@ def schedule_contraction(
         schedule.compute_at(stage.name, strip, scope="local")
         schedule_tile(schedule, stage, tile.rows, width, lanes)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
-    outer = schedule.fuse(*outside, panel) if outside else panel
-    schedule.parallel(outer)
-    if epilogue is None:
+    if epilogue is None:  # before loops are fused: boxes are plain to see
         back = schedule.cache_write(stage.name, at=strip)
         vectorize_copy(schedule, back.name, lanes)
+    outer = schedule.fuse(*outside, panel) if outside else panel
+    schedule.parallel(outer)
     if outside:
         return
     at = blocks[-1] if blocks else panel
@@ -98,6 +109,29 @@ def schedule_contraction(
         _pack(schedule, contraction, at, lanes)
     else:
         _pack_transposed(schedule, stage, contraction, at, lanes)
+
+
+def _tall_tile(stage: Stage, contraction: Contraction, machine: Machine, flat: Tile) -> Tile | None:
+    """Return a tile of several rows of two axes, where the last axis of the rows is short.
+
+    Its height is a multiple of the last axis; None where a tile of that axis alone is as good.
+    """
+    if len(contraction.rows) < 2:
+        return None
+    outer, inner = (stage.axes[place].extent for place in contraction.rows[-2:])
+    if not (outer.is_constant and inner.is_constant) or inner.constant < 1:
+        return None
+    many = outer.constant * inner.constant
+    columns = Range(width := stage.axes[-1].extent.constant, width)
+    if not stage.axes[-1].extent.is_constant:
+        columns = ANY
+    best = choose_tile(
+        machine, stage.tensor.dtype, Range(many, many), columns, parallel_columns=False
+    )
+    times = even_rows(outer.constant, max(1, best.rows // inner.constant))
+    if times < 2 or flat.rows * flat.vectors >= times * inner.constant * best.vectors:
+        return None
+    return Tile(times * inner.constant, best.vectors)
 
 
 def _block_sums(

@@ -24,13 +24,15 @@ SIMD Architectures" (2018).
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorlang.ir.affine import linear_coefficient
-from tensorlang.ir.definition import Stage
+from tensorlang.ir.affine import Affine, affine, linear_coefficient
+from tensorlang.ir.definition import Condition, Stage
+from tensorlang.schedule.resolve import resolve_stage
 from tensorlang.schedule.rules.elementwise import vectorize_loop
-from tensorlang.schedule.rules.facts import Facts
+from tensorlang.schedule.rules.facts import Facts, Range
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.registers import fill_registers
 from tensorlang.schedule.rules.tiles import Tile, choose_tile
@@ -40,21 +42,43 @@ if TYPE_CHECKING:
     from tensorlang.schedule.handles import Loop
     from tensorlang.schedule.schedule import Schedule
 
-_CHANNELS = 16
+CHANNELS = 16
 """Input channels of a block: their rows stay in the first-level cache from tap to tap."""
 
 _L2_SHARE = 4
 """The rows that a band reads fill at most this part of the second-level cache."""
+
+_SCATTER = 1.2
+"""Cycles for an element of a tile that is written out apart from its neighbours."""
 
 _BAND = 8
 """Rows of a band of an image whose size is not known."""
 
 
 def is_wide(stage: Stage, convolution: Convolution, machine: Machine) -> bool:
-    """Tell whether the output channels (of a group) fill at least half of a vector."""
+    """Tell whether output channels are better lanes than the pixels of a row.
+
+    They must fill at least half of a vector. Their tile is written out by scatters, which is much
+    where sums are short; rows of pixels leave lanes empty behind their end, and cannot be read in
+    vectors where windows lie apart.
+    """
+    lanes = machine.lanes(stage.tensor.dtype)
     extent = stage.axes[convolution.output].extent
     count = convolution.share or (extent.constant if extent.is_constant else None)
-    return count is None or 2 * count > machine.lanes(stage.tensor.dtype)
+    if count is not None and 2 * count <= lanes:
+        return False
+    last = stage.axes[-1]
+    along = linear_coefficient(convolution.image.indices[-1], last.variable) == 1
+    extents = [axis.extent for axis in stage.reduction_axes]
+    known = last.extent.is_constant and all(extent.is_constant for extent in extents)
+    if not along or not known or convolution.output == len(stage.axes) - 1:
+        return True
+    if convolution.share is not None:
+        return True
+    points = prod(extent.constant for extent in extents)
+    row = max(1, last.extent.constant)
+    of_channels = points / (2 * lanes) + _SCATTER
+    return of_channels <= points / (2 * lanes) * (-(-row // lanes) * lanes / row)
 
 
 def schedule_convolution(
@@ -71,7 +95,7 @@ def schedule_convolution(
     """
     dtype = stage.tensor.dtype
     lanes = machine.lanes(dtype)
-    tile = _choose_tile(schedule, stage, convolution, machine)
+    tile = tile_of(stage, convolution, machine, schedule.program.conditions)
     width = tile.vectors * lanes
     last = stage if epilogue is None else epilogue
     loops = list(schedule[last.name].loops[: len(stage.axes)])
@@ -107,16 +131,21 @@ def schedule_convolution(
         back = schedule.cache_write(stage.name, at=strip)
         _scatter(schedule, back.name, convolution, lanes)
     _channels_last(schedule, stage, convolution, local=epilogue is None)
-    _pack(schedule, stage, convolution, width, lanes)
+    if not _is_packed(stage, convolution):
+        _pack(schedule, stage, convolution, width, lanes)
 
 
-def _choose_tile(
-    schedule: Schedule, stage: Stage, convolution: Convolution, machine: Machine
+def tile_of(
+    stage: Stage,
+    convolution: Convolution,
+    machine: Machine,
+    conditions: Iterable[Condition] = (),
 ) -> Tile:
-    facts = Facts(schedule.program.conditions)
+    """Return the register tile: ``rows`` pixels times ``vectors`` of output channels."""
+    facts = Facts(conditions)
     outputs = facts.range_of(stage.axes[convolution.output].extent)
     if convolution.share is not None:
-        outputs = type(outputs)(convolution.share, convolution.share)
+        outputs = Range(convolution.share, convolution.share)
     return choose_tile(
         machine,
         stage.tensor.dtype,
@@ -184,9 +213,9 @@ def _block_channels(
     channels = [
         by_name[a.variable.name] for a in convolution.channels if a.variable.name in by_name
     ]
-    if not channels or (channels[0].extent.isdigit() and int(channels[0].extent) <= _CHANNELS):
+    if not channels or (channels[0].extent.isdigit() and int(channels[0].extent) <= CHANNELS):
         return [], [*taps, *channels]
-    block, inner = schedule.split(channels[0], _CHANNELS)
+    block, inner = schedule.split(channels[0], CHANNELS)
     return [block], [*taps, inner, *channels[1:]]
 
 
@@ -207,7 +236,7 @@ def _schedule_sums(
 def _scatter(schedule: Schedule, copy: str, convolution: Convolution, lanes: int) -> None:
     """Write a finished tile out: its pixels unrolled, its channels in vectors."""
     loops = list(schedule[copy].loops)
-    column = loops.pop(convolution.output)
+    column = _take_loop(schedule, copy, loops, convolution.output)
     if loops:
         schedule.reorder(*loops, column)
     for loop in loops:
@@ -229,6 +258,13 @@ def _channels_last(
     schedule.layout(name, lambda *i: (*i[:place], *i[place + 1 :], i[place]))
 
 
+def _is_packed(stage: Stage, convolution: Convolution) -> bool:
+    """Tell whether the filters lie in panels already: the last index is the output, modulo."""
+    output = affine(stage.axes[convolution.output].variable)
+    last, extent = convolution.filters.indices[-1], convolution.filters.tensor.shape[-1]
+    return extent.is_constant and last == output % extent.constant
+
+
 def _pack(
     schedule: Schedule, stage: Stage, convolution: Convolution, width: int, lanes: int
 ) -> None:
@@ -247,16 +283,24 @@ def _pack(
     blocked = len(convolution.channels) > 0
     first = places[1 + len(convolution.taps)] if blocked else -1
 
-    def panels(*i: object) -> tuple[object, ...]:
+    def panels(*i: Affine) -> tuple[Affine, ...]:
         o = i[output]
-        block = (i[first] // _CHANNELS,) if blocked else ()  # pyright: ignore
-        inside = [i[n] % _CHANNELS if n == first else i[n] for n in inner]  # pyright: ignore
-        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)  # pyright: ignore
+        block = (i[first] // CHANNELS,) if blocked else ()
+        inside = [i[n] % CHANNELS if n == first else i[n] for n in inner]
+        return (*[i[n] for n in rest], o // width, *block, *inside, o % width)
 
     schedule.layout(copy.name, panels)
     loops = list(schedule[copy.name].loops)
-    column = loops.pop(output)
+    column = _take_loop(schedule, copy.name, loops, output)
     block, lane = schedule.split(column, lanes)
     schedule.reorder(block, *loops, lane)
     schedule.vectorize(lane)
-    schedule.parallel(schedule.fuse(block, loops[0]))
+    schedule.parallel(schedule.fuse(block, loops[0]) if loops else block)
+
+
+def _take_loop(schedule: Schedule, copy: str, loops: list[Loop], place: int) -> Loop:
+    """Take the loop over an axis of a copy out of its loops, among which short ones are missing."""
+    name = resolve_stage(schedule.program, copy).axes[place].variable.name
+    found = next(loop for loop in loops if loop.name == name)
+    loops.remove(found)
+    return found

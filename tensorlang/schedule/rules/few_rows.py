@@ -48,8 +48,8 @@ _DEPTH_OF_A_VECTOR = 16
 _DOTS = 8
 """Columns of a tile of scalar products: as many streams at a time."""
 
-_BLOCK_BYTES = 4096
-"""Columns that a thread takes at a time: pages of memory are read to their end."""
+_BLOCK_BYTES = 8192
+"""Columns that a thread takes at a time: long runs of each row."""
 
 
 def few_rows_limit(stage: Stage, contraction: Contraction) -> int:
@@ -102,14 +102,16 @@ def schedule_few_rows(
     width = tile.vectors if along_sums else tile.vectors * lanes
     block_width = _block_width(machine, rows, columns, width, dtype.bits // 8)
     i, j = schedule[stage.name].loops[:2]
-    if columns.exact is None or columns.exact > block_width:
+    inside = columns.exact is None and not along_sums and not rows.is_at_most(1)
+    if not inside and (columns.exact is None or columns.exact > block_width):
         block, j = schedule.split(j, block_width)
         schedule.reorder(block, i, j)
         schedule.parallel(block)
     if along_sums:
         _multiply_rows(schedule, stage, i, j, tile, lanes)
     else:
-        _stream_columns(schedule, stage, contraction, i, j, rows, tile, lanes)
+        shared = block_width // width if inside else None
+        _stream_columns(schedule, stage, contraction, i, j, rows, tile, lanes, shared)
     if epilogue is not None:
         schedule_map(schedule, epilogue, machine, parallel=False)
 
@@ -123,8 +125,14 @@ def _stream_columns(
     rows: Range,
     tile: Tile,
     lanes: int,
+    shared: int | None,
 ) -> None:
-    """Run a block of the reduction over all panels, so that the operand is read row by row."""
+    """Run a block of the reduction over all panels, so that the operand is read row by row.
+
+    Threads that share the panels of each block take ``shared`` of them at a time. A block of
+    columns a thread would be one pass less over the sums, but with an unknown number of columns
+    the last one may be narrow, and then costs nearly as much as a wide one.
+    """
     k = schedule[stage.name].loops[-1]
     depth = _DEPTH if rows.high is None or rows.high > 8 else _DEPTH_OF_A_VECTOR
     width = tile.vectors * lanes
@@ -132,6 +140,9 @@ def _stream_columns(
     run, step = schedule.split(k, depth)
     strip, in_strip = schedule.split(i, tile.rows)
     schedule.reorder(run, panel, strip, step, in_strip, in_panel)
+    if shared is not None:
+        group, panel = schedule.split(panel, shared)
+        schedule.parallel(group)
     operand = contraction.column_operand.tensor
     if tile.rows > 1 and operand in schedule.definition.inputs:
         schedule.prefetch(operand.name, at=step, ahead=1, along=panel)

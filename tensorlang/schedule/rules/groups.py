@@ -10,6 +10,7 @@ never shared position by position: that would leave no loop to run in vectors.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 
 from tensorlang.ir.affine import Affine, Var, affine, linear_coefficient
 from tensorlang.ir.definition import Stage
@@ -60,7 +61,24 @@ def group_stages(program: Program, machine: Machine) -> list[Group]:
         else:
             group = _Growing(stage, machine)
         group_of[id(stage)] = group
-    return [group_of[id(s)].finished(stages) for s in stages if group_of[id(s)].anchor is s]
+    return [
+        group
+        for stage in stages
+        if group_of[id(stage)].anchor is stage
+        for group in _spread(group_of[id(stage)].finished(stages), machine)
+    ]
+
+
+def _spread(group: Group, machine: Machine) -> list[Group]:
+    """Return a group of maps as one group each, if its shared loops cannot occupy the cores."""
+    stages = (*group.members, group.anchor)
+    extents = [axis.extent for axis in group.anchor.axes[: group.depth]]
+    known = group.halo is None and all(extent.is_constant for extent in extents)
+    if not group.members or not known or not all(map(is_map, stages)):
+        return [group]
+    if prod(extent.constant for extent in extents) >= machine.cores:
+        return [group]
+    return [Group(stage, ()) for stage in stages]
 
 
 class _Growing:

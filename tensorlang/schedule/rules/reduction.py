@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.ir.definition import Stage
+from tensorlang.schedule.rules.elementwise import HALF_LINE
 from tensorlang.schedule.rules.kinds import reads_last_axis
 from tensorlang.schedule.rules.machine import Machine
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 _ACCUMULATORS = 4
+_HALVES = 8
+"""Accumulators of half the width: as many loads are on their way as the window holds."""
+
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -52,15 +56,27 @@ def _loops(schedule: Schedule, stage: Stage) -> tuple[list[Loop], list[Loop]]:
     return loops[:count], loops[count:]
 
 
-def accumulate_lanes(schedule: Schedule, stage: Stage, machine: Machine) -> None:
-    """Give each lane of each accumulator its own partial result."""
+def accumulate_lanes(
+    schedule: Schedule, stage: Stage, machine: Machine, *, from_memory: bool = False
+) -> None:
+    """Give each lane of each accumulator its own partial result.
+
+    What comes ``from_memory`` is read in vectors of half a line at most: the second access to a
+    line is what lets the prefetcher of the first-level cache follow the stream.
+    """
     lanes = _lanes(stage, machine)
+    halves = from_memory and machine.vector_bytes > HALF_LINE
+    if halves:
+        lanes = max(1, lanes * HALF_LINE // machine.vector_bytes)
     inner = schedule[stage.name].loops[-1]
-    wanted = lanes * _ACCUMULATORS
+    wanted = lanes * (_HALVES if halves else _ACCUMULATORS)
     if inner.extent.isdigit() and int(inner.extent) < wanted:
         return
     _, lane = schedule.split(inner, wanted)
     schedule.rfactor(lane)
+    if halves:
+        block, lane = schedule.split(lane, lanes)
+        schedule.unroll(block)
     schedule.vectorize(lane)
     last = schedule[stage.name].loops[-1]
     _, narrow = schedule.split(last, lanes)
@@ -146,7 +162,7 @@ def schedule_total(schedule: Schedule, stage: Stage, machine: Machine) -> None:
         outer, _ = schedule.split(outer, per_chunk)
     partial = schedule.rfactor(outer)
     schedule.parallel(outer)
-    accumulate_lanes(schedule, _stage_of(schedule, partial.name), machine)
+    accumulate_lanes(schedule, _stage_of(schedule, partial.name), machine, from_memory=True)
 
 
 def _stage_of(schedule: Schedule, name: str) -> Stage:

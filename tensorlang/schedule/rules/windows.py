@@ -10,9 +10,8 @@ channel depends on the output by ``o // share``.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import cast
 
-from tensorlang.ir.affine import Affine, Atom, FloorDiv, Var, linear_coefficient, variables_of
+from tensorlang.ir.affine import FloorDiv, Var, atom_variables, linear_coefficient
 from tensorlang.ir.definition import Axis, Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.kinds import factors_of_product, variables_of_load
@@ -39,7 +38,7 @@ class Convolution:
 
 
 def as_convolution(stage: Stage) -> Convolution | None:
-    """Recognise a sum of products of which one factor is read in windows of more than a point."""
+    """Recognise a sum of products of which one factor is read in windows, if only of a point."""
     factors = factors_of_product(stage)
     if factors is None or not stage.axes:
         return None
@@ -62,7 +61,7 @@ def _with_roles(stage: Stage, image: Load, filters: Load) -> Convolution | None:
         if share is None:
             return None
     taps = tuple([axis for axis in stage.reduction_axes if _moves_window(stage, image, axis)])
-    if not any(_is_long(axis) for axis in taps):
+    if not taps:
         return None
     if not all(axis.variable in in_image & in_filters for axis in stage.reduction_axes):
         return None
@@ -93,16 +92,12 @@ def _is_moved(image: Load, axis: Axis, taps: tuple[Axis, ...]) -> bool:
     )
 
 
-def _is_long(axis: Axis) -> bool:
-    return not axis.extent.is_constant or axis.extent.constant > 1
-
-
 def _share_of(image: Load, output: Var) -> int | None:
     """Return n if the output enters the image's indices as ``output // n`` alone."""
     found: set[int] = set()
     for index in image.indices:
         for atom, _ in index.terms:
-            if output not in variables_of(cast("Affine", Affine(0, ((cast("Atom", atom), 1),)))):
+            if output not in atom_variables(atom):
                 continue
             if not isinstance(atom, FloorDiv) or len(atom.operand.terms) != 1:
                 return None

@@ -133,3 +133,12 @@ def test_pickled_with_every_range(compiled):
     A, B = np.ones((1, 5), np.float32), np.ones((5, 3), np.float32)
     np.testing.assert_array_equal(again(A, B), A @ B)
     assert again.source("schedule") == compiled["product"].source("schedule")
+
+
+def test_panels_beyond_the_last_column_are_left_out():
+    schedule = tl.schedule(product)
+    schedule.assume(M <= 32)
+    text = tl.compile(schedule.default(), opt_level=0).source("loops")
+    panels = [line for line in text.splitlines() if "for j.o.i in" in line]
+    assert len(panels) == 2  # of the init, and of the sums, which are copied into registers
+    assert all("min(" in line for line in panels)

@@ -116,23 +116,23 @@ def format_of(value: Value) -> Format:
 def emit_exp(builder: Builder, x: Value) -> Value:
     """Return e^x."""
     form = format_of(x)
-    inside = _at_least(builder, x, (form.vanishing_exponent - 1) * log(2))
-    shifted, r = reduce_by_ln2(builder, inside)
+    shifted, r = reduce_by_ln2(builder, x)
     q = polynomial(builder, r, form.exp)
     tail = builder.multiply_add(builder.multiply(r, r), q, r)
     power = builder.add(tail, builder.constant(1.0, x))
     small = builder.compare("lt", x, builder.constant(form.lowest, x))
-    result = scale_by_any_power(builder, power, shifted, small)
+    vanished = _is_below(builder, x, (form.vanishing_exponent - 1) * log(2))
+    result = scale_by_any_power(builder, power, shifted, small, vanished)
     return _or_infinite(builder, x, result, form.greatest)
 
 
 def emit_exp2(builder: Builder, x: Value) -> Value:
     """Return 2^x, exact for integers."""
     form = format_of(x)
-    inside = _at_least(builder, x, form.vanishing_exponent - 1)
-    power, shifted = _two_to_fraction(builder, inside)
+    power, shifted = _two_to_fraction(builder, x)
     small = builder.compare("lt", x, builder.constant(form.least_exponent, x))
-    result = scale_by_any_power(builder, power, shifted, small)
+    vanished = _is_below(builder, x, form.vanishing_exponent - 1)
+    result = scale_by_any_power(builder, power, shifted, small, vanished)
     greatest = form.largest_exponent * (1 - 0.5 ** (form.mantissa_bits + 1))  # the last below
     return _or_infinite(builder, x, result, greatest)
 
@@ -209,20 +209,26 @@ def scale_by_power(builder: Builder, value: Value, shifted: Value) -> Value:
     return builder.from_bits(builder.add(builder.bits(value), exponent))
 
 
-def scale_by_any_power(builder: Builder, value: Value, shifted: Value, small: Value) -> Value:
-    """Return ``value * 2^n``; ``small`` says where that is subnormal or 0."""
+def scale_by_any_power(
+    builder: Builder, value: Value, shifted: Value, small: Value, vanished: Value | None = None
+) -> Value:
+    """Return ``value * 2^n``; ``small`` says where that is subnormal or 0.
+
+    Where ``vanished``, the result is 0, whatever the operands are. A product that underflows takes
+    a processor a hundred cycles, and masked scores (-inf) are common: they must not form one.
+    """
     bits = builder.bits(shifted)
     extra = builder.select(small, builder.constant(_RAISED, bits), builder.constant(0, bits))
     shifted = builder.from_bits(builder.add(bits, extra))
     result = scale_by_power(builder, value, shifted)
+    if vanished is not None:
+        result = builder.select(vanished, builder.constant(0.0, value), result)
     down = builder.constant(2.0**-_RAISED, value)
     return builder.multiply(result, builder.select(small, down, builder.constant(1.0, value)))
 
 
-def _at_least(builder: Builder, x: Value, limit: float) -> Value:
-    """Return the greater of both, NaN if x is NaN."""
-    bound = builder.constant(limit, x)
-    return builder.select(builder.compare("lt", x, bound), bound, x)
+def _is_below(builder: Builder, x: Value, limit: float) -> Value:
+    return builder.compare("lt", x, builder.constant(limit, x))
 
 
 def _or_infinite(builder: Builder, x: Value, result: Value, greatest: float) -> Value:
