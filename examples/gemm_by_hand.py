@@ -154,8 +154,9 @@ def plot(speeds: Mapping[str, float], title: str, path: str) -> None:
     figure, axes = pyplot.subplots(figsize=(7.2, 3.8), layout="constrained")
     colours = ["#8aa4c8" if name == "no schedule" else "#2f5d9b" for name in bars]
     drawn = axes.barh(bars, [speeds[name] for name in bars], color=colours)
-    axes.bar_label(drawn, fmt="%.3g", padding=3)
     axes.axvline(speeds["NumPy"], color="#b5482a", linestyle="--")
+    box = {"facecolor": "white", "edgecolor": "none", "pad": 1}
+    axes.bar_label(drawn, fmt="%.3g", padding=4, bbox=box)
     axes.text(speeds["NumPy"], -0.5, f" NumPy {speeds['NumPy']:.0f}", color="#b5482a", va="bottom")
     axes.invert_yaxis()
     axes.set_xlim(0, 1.2 * max(speeds.values()))
@@ -178,7 +179,7 @@ def main() -> None:
     speeds = measure(options.size, blocks)
     if options.plot:
         threads = os.environ.get("OMP_NUM_THREADS", "all")
-        title = f"f32, {options.size} x {options.size} x {options.size}, {threads} threads"
+        title = f"f32, {options.size} x {options.size} x {options.size}, threads: {threads}"
         plot(speeds, title, options.plot)
 
 
