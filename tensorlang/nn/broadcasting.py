@@ -95,9 +95,12 @@ def _is_one(extent: Any) -> bool:
 
 
 class Stretched:
-    """The shape that the leading axes of operands have together, and how each is read."""
+    """The shape that the leading axes of operands have together, and how each is read.
 
-    def __init__(self, operator: str, shapes: list[Any], stretch: Stretch) -> None:
+    ``kept`` axes that take no part come after them, and count in messages.
+    """
+
+    def __init__(self, operator: str, shapes: list[Any], stretch: Stretch, kept: int = 0) -> None:
         self.stretch: Stretch = stretch or ((),) * len(shapes)
         self.rank = max([len(shape) for shape in shapes], default=0)
         self.skips = [self.rank - len(shape) for shape in shapes]
@@ -109,11 +112,13 @@ class Stretched:
                     continue
                 extent = shape[place - skip]
                 if place in along:
-                    message = f"{operator}: axis {place - self.rank} is stretched, which needs 1"
+                    message = (
+                        f"{operator}: axis {place - self.rank - kept} is stretched, which needs 1"
+                    )
                     require_equal(extent, 1, message)
                 else:
                     extents.append(extent)
-            message = f"{operator}: axis {place - self.rank} of the operands must be equal"
+            message = f"{operator}: axis {place - self.rank - kept} of the operands must be equal"
             for other in extents[1:]:
                 require_equal(extents[0], other, message)
             self.shape.append(extents[0])

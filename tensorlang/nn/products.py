@@ -31,7 +31,7 @@ def matmul(a: Any, b: Any, *, stretch: Stretch = ()):
         "matmul: the last axis of a and the one before the last of b must be equal",
     )
     rows, columns = a.shape[-2:-1], b.shape[-1:] if b.ndim > 1 else ()
-    batch = Stretched("matmul", [a.shape[:-2], b.shape[:-2]], stretch)
+    batch = Stretched("matmul", [a.shape[:-2], b.shape[:-2]], stretch, kept=2)
 
     def left(i: Any, k: Any) -> Any:
         return a[(*batch.at(0, i), *i[batch.rank : batch.rank + len(rows)], k)]

@@ -170,6 +170,11 @@ def test_matmul_broadcasts(a, b):
     np.testing.assert_allclose(nn.matmul.reference(a, b), a @ b, rtol=1e-4, atol=1e-5)
 
 
+def test_leading_axes_that_do_not_broadcast():
+    with pytest.raises(ValueError, match="matmul: axis -3 of the operands must be equal"):
+        nn.matmul(normal(3, 2, 4), normal(2, 4, 4))
+
+
 def test_bmm():
     a, b = normal(3, 4, 5), normal(3, 5, 2)
     check(nn.bmm, a @ b, a, b)
