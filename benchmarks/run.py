@@ -107,7 +107,7 @@ def write_report() -> str:
         "",
         "## Matrix product",
         "",
-        "f32, 1024 x 1024 x 1024; `examples/matmul_by_hand.py` is the hand schedule.",
+        "f32, 1024 x 1024 x 1024; `examples/gemm_by_hand.py` is the hand schedule.",
         "",
         *_by_threads(matmuls, work=2 * 1024**3),
         "",

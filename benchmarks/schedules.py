@@ -1,7 +1,7 @@
 """The operators and schedules that are measured."""
 
 import tensorlang as tl
-from examples.matmul_by_hand import Blocks, choose_blocks, matmul, schedule_matmul
+from examples.gemm_by_hand import Blocks, choose_blocks, matmul, schedule_matmul
 from tensorlang.targets.cpu import host_target
 
 N = tl.dim("N")
@@ -50,5 +50,5 @@ def five_levels() -> tl.Schedule:
 
 
 def by_hand() -> tl.Schedule:
-    """The schedule of examples/matmul_by_hand.py, with this machine's blocks."""
+    """The schedule of examples/gemm_by_hand.py, with this machine's blocks."""
     return schedule_matmul(choose_blocks(host_target()))

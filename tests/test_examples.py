@@ -12,7 +12,7 @@ SIZES = {
     "blur": ("45", "83"),
     "digits_cnn": ("3", "1"),
     "digits_mlp": ("33", "3"),
-    "matmul_by_hand": ("67",),
+    "gemm_by_hand": ("67",),
     "softmax": ("13", "101"),
 }
 

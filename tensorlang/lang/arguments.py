@@ -106,8 +106,10 @@ def arguments_by_name(
     """
     positional = [parameter for parameter in parameters if not parameter.keyword_only]
     if len(args) > len(positional):
+        arguments = "argument" if len(positional) == 1 else "arguments"
         raise TypeError(
-            f"{operator}() takes {len(positional)} positional arguments, but {len(args)} were given"
+            f"{operator}() takes {len(positional)} positional {arguments}, "
+            f"but {len(args)} were given"
         )
     result = {parameter.name: arg for parameter, arg in zip(positional, args, strict=False)}
     known = {parameter.name for parameter in parameters}

@@ -216,24 +216,27 @@ class Operator:
                     )
                 if parameter.kind == "generic":
                     return described
-                self._check_declared(parameter, described)
+                self._check_declared(parameter, value, described)
                 return True
             case _:
                 return None
 
-    def _check_declared(self, parameter: Parameter, described: tuple[int, Any]) -> None:
+    def _check_declared(self, parameter: Parameter, value: Any, described: tuple[int, Any]) -> None:
         rank, dtype = described
         if dtype is not parameter.dtype:
             assert parameter.dtype is not None
+            wanted = to_numpy(parameter.dtype).name
+            is_torch = type(value).__module__.partition(".")[0] == "torch"  # has no astype
+            convert = f"to(torch.{wanted})" if is_torch else f"astype(np.{wanted})"
             raise TypeError(
                 f"{self.name}: {parameter.name} is declared {parameter.dtype.name}, but an array "
-                f"of {dtype.name} is given; convert it: "
-                f"{parameter.name}.astype(np.{to_numpy(parameter.dtype).name})"
+                f"of {dtype.name} is given; convert it: {parameter.name}.{convert}"
             )
         if rank != len(parameter.shape):
             shape = ", ".join(map(str, parameter.shape))
+            axes = "axis" if rank == 1 else "axes"
             raise ValueError(
-                f"{self.name}: {parameter.name} has {rank} axes, but [{shape}] is declared"
+                f"{self.name}: {parameter.name} has {rank} {axes}, but [{shape}] is declared"
             )
 
     # --- definitions ---------------------------------------------------------------------

@@ -63,7 +63,7 @@ RECORD = np.zeros(3, [("real", "f4")])
 CASES = {
     "dtype": (lambda: add(V, V.astype("f8")), TypeError,
         "add: y is declared f32, but an array of f64 is given; convert it: y.astype(np.float32)"),
-    "rank": (lambda: matmul(V, B), ValueError, "matmul: A has 1 axes, but [M, K] is declared"),
+    "rank": (lambda: matmul(V, B), ValueError, "matmul: A has 1 axis, but [M, K] is declared"),
     "size": (lambda: matmul(A, B.T), ValueError,
         "matmul: axis 0 of B has size 4, but K = 3 is expected (K = 3 by axis 1 of A)"),
     "objects": (lambda: add(V, V.astype(object)), TypeError,

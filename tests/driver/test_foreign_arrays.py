@@ -153,6 +153,14 @@ def torch():
     return pytest.importorskip("torch")
 
 
+def test_a_torch_dtype_is_converted_as_torch_does(torch):
+    with pytest.raises(TypeError) as caught:
+        add(torch.ones((2, 3), dtype=torch.float64), torch.ones(3))
+    assert str(caught.value) == (
+        "add: x is declared f32, but an array of f64 is given; convert it: x.to(torch.float32)"
+    )
+
+
 @pytest.mark.parametrize("function", [add, COMPILED])
 def test_torch_in_torch_out(torch, function):
     x, y = torch.arange(6.0).reshape(2, 3), torch.ones(3)

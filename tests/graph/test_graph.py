@@ -166,7 +166,7 @@ def test_symbolic_sizes_that_must_agree_are_checked_at_the_call():
      (lambda g: g.output(3), "an output must be a tensor of this graph, not 3"),
      (lambda g: (g.input("x", tl.f32[4]), g.input("x", tl.f32[4])), "the name x is taken"),
      (lambda g: g.input("x", tl.f32["N"]), "'N' in the shape of x is not a size"),
-     (lambda g: tl.nn.relu(g.input("x", tl.f32[4]), 3), "takes 1 positional arguments"),
+     (lambda g: tl.nn.relu(g.input("x", tl.f32[4]), 3), "takes 1 positional argument, but 2"),
      (lambda g: tl.nn.matmul(g.input("x", tl.f32[4]), "w"), "must be a tensor of the graph or an"),
      (lambda g: g.input("x", tl.f32[tl.dim("B"), B]), "two different dims are called B"),
      (lambda g: g.input("x", tl.f32[4]) + tl.Graph("h").input("y", tl.f32[4]),

@@ -126,7 +126,7 @@ def test_arguments_are_checked():
          "with .astype(np.float32)"),
         (([[1.0]], b), {}, TypeError,
          "matmul: A must be an array, not list; convert it, for example with np.asarray"),
-        ((a[0], b), {}, ValueError, "matmul: A has 1 axes, but [M, K] is declared"),
+        ((a[0], b), {}, ValueError, "matmul: A has 1 axis, but [M, K] is declared"),
         ((a, b[:2]), {}, ValueError,
          "matmul: axis 0 of B has size 2, but K = 3 is expected (K = 3 by axis 1 of A)"),
         ((a, b), {"out": a}, TypeError, "matmul.reference has no out="),
