@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -62,7 +63,7 @@ def main() -> None:
             print_outcome(outcome)
             outcomes.append(outcome)
     if options.write or not options.names:
-        command = " ".join(["python -m benchmarks.peers", *sys.argv[1:]])
+        command = shlex.join(["python", "-m", "benchmarks.peers", *sys.argv[1:]])
         write_page(outcomes, Conditions(command, time.time() - begin, load))
 
 
