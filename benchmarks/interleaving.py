@@ -4,8 +4,9 @@ Input:  ``{"numpy": call, "tensorlang": call}``, 2.5 seconds
 Output: ``{"numpy": 0.31, "tensorlang": 0.29}``, milliseconds
 
 A turn is a burst of calls after a pause, in which the idle threads of the library before go to
-sleep, and one call that is not counted. Calls are timed one by one, so that the median forgets
-those which something else interrupted. Programs far slower than the fastest take few turns.
+sleep, and one call that is not counted. Its figure is the mean: timed one by one on a busy machine,
+most calls that are shorter than a time slice are never interrupted, and the median would show all
+others several times as slow. Programs far slower than the fastest take few turns.
 """
 
 from __future__ import annotations
@@ -22,7 +23,6 @@ HOPELESS = 4.0
 _BURST = 0.02
 _PAUSE = 0.005
 _LONG = 0.03
-_SHORT = 2e-5
 
 
 def interleave(
@@ -40,7 +40,7 @@ def interleave(
         shift = round_ % len(names)
         for name in names[shift:] + names[:shift]:
             if round_ < least_rounds or once[name] <= HOPELESS * fastest:
-                samples[name] += _burst(calls[name], counts[name], once[name])
+                samples[name].append(_burst(calls[name], counts[name], once[name]))
     return {name: 1e3 * median(times) for name, times in samples.items()}
 
 
@@ -55,17 +55,15 @@ def _shortest(call: Call) -> float:
     return max(shortest, 1e-8)
 
 
-def _burst(call: Call, count: int, once: float) -> list[float]:
-    """Return the seconds of ``count`` calls; of short ones, blurred by the clock, their mean."""
+def _burst(call: Call, count: int, once: float) -> float:
+    """Return the seconds a call of ``count`` of them."""
     time.sleep(_PAUSE)
     if once < _LONG:
         call()
-    if once > _SHORT:
-        return [_seconds(call) for _ in range(count)]
     start = time.perf_counter()
     for _ in range(count):
         call()
-    return [(time.perf_counter() - start) / count]
+    return (time.perf_counter() - start) / count
 
 
 def _seconds(call: Call) -> float:

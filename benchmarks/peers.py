@@ -1,6 +1,6 @@
 """Measure tensorlang beside every other library that is installed, and write docs/benchmarks.md.
 
-``python -m benchmarks.peers [FAMILY | WORKLOAD ...] [--threads 1 2] [--seconds 2.5]``
+``python -m benchmarks.peers [FAMILY | WORKLOAD ...] [--threads 1 2] [--seconds 1.5]``
 
 All workloads, whose tables and plots go into the page, or some, which are printed only. For each
 number of threads the workloads run in one process, in which the programs take turns; with one
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 import time
@@ -30,6 +31,7 @@ from benchmarks.workloads import all_workloads, choose
 ROOT = Path(__file__).parents[1]
 _LONGEST_SILENCE = 120.0  # seconds
 _LONGEST_LINE = 120
+_COMPILING = 0.25  # the time for compilation, which is measured once, beside that for the others
 _THREAD_VARIABLES = (
     "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS",
     "NUMEXPR_NUM_THREADS", "NUMEXPR_MAX_THREADS", "TVM_NUM_THREADS", "HL_NUM_THREADS",
@@ -43,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.peers", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="FAMILY | WORKLOAD")
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--seconds", type=float, default=2.0, help="for a workload's timing")
+    parser.add_argument("--seconds", type=float, default=1.5, help="for a workload's timing")
     parser.add_argument("--minutes", type=float, default=9.5, help="for everything")
     parser.add_argument("--write", action="store_true", help="write the page in any case")
     options = parser.parse_args()
@@ -54,13 +56,14 @@ def main() -> None:
     known, begin, load = all_workloads(), time.time(), os.getloadavg()[0]
     outcomes: list[Outcome] = []
     for position, threads in enumerate(options.threads, start=1):
-        until = begin + 60 * options.minutes * position / len(options.threads)
+        part = (position + _COMPILING) / (len(options.threads) + _COMPILING)
+        until = begin + 60 * options.minutes * part
         here = [name for name in names if position == 1 or known[name].measure is None]
         for outcome in run(here, threads, options.seconds, until):
             print_outcome(outcome)
             outcomes.append(outcome)
     if options.write or not options.names:
-        command = " ".join(["python -m benchmarks.peers", *sys.argv[1:]])
+        command = shlex.join(["python", "-m", "benchmarks.peers", *sys.argv[1:]])
         write_page(outcomes, Conditions(command, time.time() - begin, load))
 
 
