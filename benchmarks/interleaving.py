@@ -56,9 +56,7 @@ def _shortest(call: Call) -> float:
 
 
 def _burst(call: Call, count: int, once: float) -> list[float]:
-    """Return the seconds of each of ``count`` calls; of short ones, which the clock would blur,
-    their mean.
-    """
+    """Return the seconds of ``count`` calls; of short ones, blurred by the clock, their mean."""
     time.sleep(_PAUSE)
     if once < _LONG:
         call()

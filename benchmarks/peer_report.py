@@ -76,11 +76,20 @@ def print_outcome(outcome: Outcome) -> None:
         print(f"    {name}: {reason}", flush=True)
 
 
-def write_page(outcomes: list[Outcome], command: str, seconds: float) -> None:
+@dataclass(frozen=True, slots=True)
+class Conditions:
+    """How the figures came about: the command, its seconds, the processes that ran before it."""
+
+    command: str
+    seconds: float
+    load: float
+
+
+def write_page(outcomes: list[Outcome], conditions: Conditions) -> None:
     """Write the tables between the marks of the page, and the plots beside it."""
     before, rest = PAGE.read_text().split(BEGIN)
     _, after = rest.split(END)
-    report = "\n".join(report_lines(outcomes, command, seconds))
+    report = "\n".join(report_lines(outcomes, conditions))
     PAGE.write_text(f"{before}{BEGIN}\n\n{report}\n\n{END}{after}")
     PLOTS.mkdir(exist_ok=True)
     for name in FAMILIES:
@@ -88,11 +97,13 @@ def write_page(outcomes: list[Outcome], command: str, seconds: float) -> None:
             (PLOTS / f"peers-{name}.svg").write_text(text)
 
 
-def report_lines(outcomes: list[Outcome], command: str, seconds: float) -> list[str]:
+def report_lines(outcomes: list[Outcome], conditions: Conditions) -> list[str]:
     """Return the generated part of the page."""
+    minutes = conditions.seconds / 60
     lines = [
-        f"Measured on {datetime.date.today().isoformat()} by `{command}` in {seconds / 60:.0f} "
-        f"minutes: {_machine()}; Python {platform.python_version()}, {_versions()}.",
+        f"Measured on {datetime.date.today().isoformat()} by `{conditions.command}` in "
+        f"{minutes:.0f} minutes: {_machine()}, {conditions.load:.1f} other processes running when "
+        f"it began; Python {platform.python_version()}, {_versions()}.",
     ]
     for name in FAMILIES:
         works = [work for work in family(name).WORKLOADS]
@@ -131,6 +142,8 @@ def _table(outcomes: list[Outcome], threads: int) -> list[str]:
         ]
         peer = f"{row.peer.partition(' (')[0]} {_milliseconds(row.peer_time)}"
         lines.append(f"| {row.work} | {peer}{_rate(work, row.peer_time)} | {' | '.join(cells)} |")
+    if len(rows) == 1:
+        return lines
     means: list[str] = []
     for name in columns:
         ratios = [row.ratios[name] for row, _ in rows if name in row.ours]

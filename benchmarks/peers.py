@@ -23,7 +23,7 @@ from tempfile import TemporaryFile
 from threading import Timer
 from typing import IO
 
-from benchmarks.peer_report import print_outcome, write_page
+from benchmarks.peer_report import Conditions, print_outcome, write_page
 from benchmarks.workload import Outcome
 from benchmarks.workloads import all_workloads, choose
 
@@ -51,7 +51,7 @@ def main() -> None:
         names = choose(options.names)
     except ValueError as error:
         parser.error(str(error))
-    known, begin = all_workloads(), time.time()
+    known, begin, load = all_workloads(), time.time(), os.getloadavg()[0]
     outcomes: list[Outcome] = []
     for position, threads in enumerate(options.threads, start=1):
         until = begin + 60 * options.minutes * position / len(options.threads)
@@ -61,7 +61,7 @@ def main() -> None:
             outcomes.append(outcome)
     if options.write or not options.names:
         command = " ".join(["python -m benchmarks.peers", *sys.argv[1:]])
-        write_page(outcomes, command, time.time() - begin)
+        write_page(outcomes, Conditions(command, time.time() - begin, load))
 
 
 def run(names: list[str], threads: int, seconds: float, until: float) -> Iterator[Outcome]:

@@ -11,7 +11,7 @@ from benchmarks import peer_process, peer_report, peers
 from benchmarks.bar_chart import bar_chart
 from benchmarks.interleaving import interleave
 from benchmarks.peer_process import distance
-from benchmarks.peer_report import report_lines, rows_of
+from benchmarks.peer_report import Conditions, report_lines, rows_of
 from benchmarks.run import BEGIN, END, PAGE, Target, _by_threads
 from benchmarks.workload import Outcome, Workload
 from benchmarks.workloads import FAMILIES, all_workloads, choose, family
@@ -83,7 +83,9 @@ def test_the_report_has_a_row_a_workload_and_a_line_a_failure() -> None:
         Outcome("add 16 floats", 1, {"numpy": 4e-4, "tensorlang": 1e-4}, {"jax": "not installed"}),
         Outcome("add 16 floats", 2, {"numpy": 5e-4, "tensorlang": 1e-4}, {"jax": "not installed"}),
     ]
-    lines = report_lines(outcomes, "command", 60)
+    lines = report_lines(outcomes, Conditions("command", 60, 0.2))
+    assert lines[0].startswith("Measured on ")
+    assert "`command` in 1 minutes: " in lines[0]
     assert "| add 16 floats | numpy 0.0004 | 0.0001 (**4.00**) |" in lines
     assert "| add 16 floats | numpy 0.0005 | 0.0001 (**5.00**) |" in lines
     assert lines.count("- jax: `not installed` (add 16 floats)") == 1

@@ -1,7 +1,7 @@
 """Products of matrices in f32: the shapes of networks, squares, and sizes beside them.
 
 Ours: one definition by its default schedule, compiled for any sizes, for the sizes at hand, and in
-a graph that knows B. The peers' row ``B constant`` has libraries that may prepare B in advance.
+a graph that knows B. The peers' row `B constant` has libraries that may prepare B in advance.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class _Adaptive:
         if x.ndim < count:
             raise definition_error(f"{operator}: x has at least {count} axes, those of the windows")
         wanted = output_size if isinstance(output_size, tuple) else (output_size,) * count
-        valid = all(n is None or (isinstance(n, int) and n >= 0) for n in wanted)
+        valid = all(n is None or n >= 0 for n in wanted)
         if len(wanted) != count or not valid:
             raise definition_error(
                 f"{operator}: output_size must be an integer of at least 0, or {count} of them or "

@@ -58,44 +58,43 @@ def attention(
     *lead, queries, depth = q.shape
     keys, width = k.shape[-2], v.shape[-1]
     _check_mask(mask, (*lead, queries, keys))
-    dots = tl.tensor(
-        tl.sum(widened(q[(*i[:-1], e)]) * widened(k[(*i[:-2], i[-1], e)]) for e in depth)
-        for i in tl.grid((*lead, queries, keys))
+    square = (*lead, queries, keys)
+    wide = tl.f32 if q.dtype.bits < 32 else q.dtype
+    factor = tl.rsqrt(tl.cast(depth, wide)) if scale is None else scale
+    scores = tl.tensor(
+        tl.sum(widened(q[(*i[:-1], c)]) * widened(k[(*i[:-2], i[-1], c)]) for c in depth) * factor
+        for i in tl.grid(square)
     )
-    # 1 / sqrt of a size has no Python number: the size is cast beside the scores
-    factor = tl.tensor(_factor(scale, depth, dots.dtype) for i in tl.grid(()))
-
-    def score(i: Any) -> Any:
-        value = dots[i] * factor[()]
-        if mask is not None:
-            value = _masked(value, mask, i)
-        return tl.where(i[-1] <= i[-2], value, -tl.inf) if causal else value
-
-    scores = tl.tensor(score(i) for i in tl.grid((*lead, queries, keys)))
+    if mask is not None or causal:
+        products = scores
+        scores = tl.tensor(_masked(products[i], mask, causal, i) for i in tl.grid(square))
     rows = (*lead, queries)
     top = tl.tensor(tl.max(scores[(*i, j)] for j in keys) for i in tl.grid(rows))
-    e = tl.tensor(
-        tl.where(scores[i] == -tl.inf, 0, tl.exp(scores[i] - top[i[:-1]]))
-        for i in tl.grid((*rows, keys))
-    )
+    if mask is not None:  # a row of which nothing takes part: minus infinity from itself is NaN
+        highest = top
+        top = tl.tensor(tl.where(highest[i] == -tl.inf, 0, highest[i]) for i in tl.grid(rows))
+    e = tl.tensor(tl.exp(scores[i] - top[i[:-1]]) for i in tl.grid(square))
     total = tl.tensor(tl.sum(e[(*i, j)] for j in keys) for i in tl.grid(rows))
+    if mask is not None:
+        added = total
+        total = tl.tensor(tl.where(added[i] == 0, 1, added[i]) for i in tl.grid(rows))
+    p = tl.tensor(e[i] / total[i[:-1]] for i in tl.grid(square))
     mixed = tl.tensor(
-        tl.sum(e[(*i[:-1], j)] * widened(v[(*i[:-2], j, i[-1])]) for j in keys)
+        tl.sum(p[(*i[:-1], j)] * widened(v[(*i[:-2], j, i[-1])]) for j in keys)
         for i in tl.grid((*rows, width))
     )
-    return tl.tensor(
-        narrowed(tl.where(total[i[:-1]] == 0, 0, mixed[i] / total[i[:-1]]), q.dtype)
-        for i in tl.grid((*rows, width))
-    )
+    if mixed.dtype is q.dtype:
+        return mixed
+    return tl.tensor(narrowed(mixed[i], q.dtype) for i in tl.grid(mixed.shape))
 
 
-def _factor(scale: float | None, depth: Any, dtype: Any) -> Any:
-    return tl.rsqrt(tl.cast(depth, dtype)) if scale is None else tl.cast(scale, dtype)
-
-
-def _masked(value: Any, mask: Any, i: Any) -> Any:
-    given = mask[i[len(i) - mask.ndim :]]
-    return tl.where(given, value, -tl.inf) if mask.dtype is bool_ else value + widened(given)
+def _masked(value: Any, mask: Any, causal: bool, i: Any) -> Any:
+    """Return a score; minus infinity where its key takes no part."""
+    if mask is not None:
+        given = mask[i[len(i) - mask.ndim :]]
+        dropped = mask.dtype is bool_
+        value = tl.where(given, value, -tl.inf) if dropped else value + widened(given)
+    return tl.where(i[-1] <= i[-2], value, -tl.inf) if causal else value
 
 
 def _check_mask(mask: Any, shape: tuple[Any, ...]) -> None:

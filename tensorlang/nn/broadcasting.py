@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from tensorlang.lang.application import index_form, is_index_like
 from tensorlang.lang.compute import Operator
@@ -54,7 +54,8 @@ def broadcasting(kept: int = 0) -> Callable[[Callable[..., Any]], Broadcasting]:
     def decorate(function: Callable[..., Any]) -> Broadcasting:
         code = inspect.unwrap(function).__code__
         location = SourceLocation(code.co_filename, code.co_firstlineno, function.__name__)
-        operator = Broadcasting(function, read_parameters(function, frame, location), location)
+        made = Broadcasting(function, read_parameters(function, frame, location), location)
+        operator = cast("Broadcasting", made)
         operator.kept = kept
         return operator
 

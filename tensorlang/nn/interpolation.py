@@ -146,7 +146,7 @@ def _resized(shape: Any, size: Any, scale_factor: Any) -> list[_Resized]:
     if (size is None) == (scale_factor is None):
         raise definition_error("interpolate: give either size or scale_factor")
     given = scale_factor if size is None else size
-    every: Any = given if isinstance(given, tuple) else (given,) * len(shape)
+    every = _each(given, len(shape))
     kinds = (int,) if size is not None else (int, float)
     if len(every) != len(shape) or any(not isinstance(n, kinds) or n <= 0 for n in every):
         what = "scale_factor" if size is None else "size"
@@ -164,3 +164,8 @@ def _resized(shape: Any, size: Any, scale_factor: Any) -> list[_Resized]:
         p, q = ratio.numerator, ratio.denominator
         result.append(_Resized(extent, extent * p // q, p, q))
     return result
+
+
+def _each(given: Any, count: int) -> Any:
+    """Return an attribute for each axis; one number is for all."""
+    return (given,) * count if isinstance(given, int | float) else given

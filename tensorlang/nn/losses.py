@@ -100,7 +100,7 @@ def kl_div(x: Any, target: Any, *, reduction: str = "mean", log_target: bool = F
         return _by_element("kl_div", x, target, reduction, loss)
     total = _by_element("kl_div", x, target, "sum", loss)
     rows = x.shape[0] if x.ndim else 1
-    return tl.tensor(total[i] / rows for i in tl.grid(()))
+    return tl.tensor(total[()] / rows for _ in tl.grid(()))
 
 
 @tl.compute
@@ -224,11 +224,11 @@ def _class_losses(
     losses = tl.tensor(loss(i) for i in tl.grid(target.shape))
     if reduction == "none":
         return _rounded(losses, logs.dtype)
-    total = tl.tensor(tl.sum(losses[j] for j in tl.grid(target.shape)) for i in tl.grid(()))
+    total = tl.tensor(tl.sum(losses[j] for j in tl.grid(target.shape)) for _ in tl.grid(()))
     if reduction == "sum":
         return _rounded(total, logs.dtype)
-    weights = tl.tensor(tl.sum(weight(j) for j in tl.grid(target.shape)) for i in tl.grid(()))
-    return tl.tensor(narrowed(total[i] / weights[i], logs.dtype) for i in tl.grid(()))
+    weights = tl.tensor(tl.sum(weight(j) for j in tl.grid(target.shape)) for _ in tl.grid(()))
+    return tl.tensor(narrowed(total[()] / weights[()], logs.dtype) for _ in tl.grid(()))
 
 
 def _mean_over(losses: Any, lead: Any, rest: Any, reduction: str, dtype: Any) -> Any:
@@ -236,11 +236,11 @@ def _mean_over(losses: Any, lead: Any, rest: Any, reduction: str, dtype: Any) ->
     _check_reduction("cross_entropy", reduction)
     if reduction == "none":
         return _rounded(losses, dtype)
-    total = tl.tensor(tl.sum(losses[j] for j in tl.grid(losses.shape)) for i in tl.grid(()))
+    total = tl.tensor(tl.sum(losses[j] for j in tl.grid(losses.shape)) for _ in tl.grid(()))
     if reduction == "sum":
         return _rounded(total, dtype)
     count = product_of((*lead, *rest))
-    return tl.tensor(narrowed(total[i] / count, dtype) for i in tl.grid(()))
+    return tl.tensor(narrowed(total[()] / count, dtype) for _ in tl.grid(()))
 
 
 def _by_element(
@@ -258,11 +258,12 @@ def _by_element(
         )
     total = tl.tensor(
         tl.sum(loss(widened(x[j]), widened(target[j])) for j in tl.grid(x.shape))
-        for i in tl.grid(())
+        for _ in tl.grid(())
     )
     count = 1 if reduction == "sum" else product_of(x.shape)
     return tl.tensor(
-        narrowed(total[i] if reduction == "sum" else total[i] / count, x.dtype) for i in tl.grid(())
+        narrowed(total[()] if reduction == "sum" else total[()] / count, x.dtype)
+        for _ in tl.grid(())
     )
 
 

@@ -66,7 +66,7 @@ def pad(x: Any, *, pad: tuple[int, ...], mode: str = "constant", value: float = 
 
 
 def _amounts(pad: Any, rank: int) -> dict[int, tuple[int, int]]:
-    parts: Any = pad if isinstance(pad, tuple) else (pad,)
+    parts: Any = (pad,) if isinstance(pad, int) else pad
     if len(parts) % 2 or len(parts) > 2 * rank or not all(isinstance(p, int) for p in parts):
         raise definition_error(
             f"pad: pad holds pairs (before, after) for at most {rank} axes, the last axis first, "

@@ -6,6 +6,7 @@ Output: ``[1, 3, 6]``
 
 from __future__ import annotations
 
+import operator as python
 from typing import Any
 
 import tensorlang as tl
@@ -20,7 +21,7 @@ def cumsum(x: Any, *, axis: int):
     dtype = accumulated(x.dtype)
     running = tl.tensor(
         tl.scan(
-            lambda a, b: a + b,
+            python.add,
             0,
             (_as(x[i.insert(place, j)], dtype) for j in x.shape[place]),
         )
@@ -36,7 +37,7 @@ def cumprod(x: Any, *, axis: int):
     dtype = accumulated(x.dtype)
     running = tl.tensor(
         tl.scan(
-            lambda a, b: a * b,
+            python.mul,
             1,
             (_as(x[i.insert(place, j)], dtype) for j in x.shape[place]),
         )
