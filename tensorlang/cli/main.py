@@ -163,7 +163,7 @@ def main() -> None:
     try:
         app(prog_name="tensorlang")
     except TensorlangError as error:
-        _fail(f"{type(error).__name__}: {error}")
+        _fail(str(error))
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("tensorlang"):
             raise
