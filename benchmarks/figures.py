@@ -14,7 +14,7 @@ from importlib import import_module
 
 import numpy as np
 
-from tensorlang.cli.measure import interleave
+from benchmarks.interleaving import interleave
 
 Milliseconds = dict[str, float]
 
@@ -38,7 +38,7 @@ def proofs() -> Milliseconds:
         "five levels, K-blocked, both operands packed": schedules.five_levels(),
     }
     calls = {name: schedule.verify for name, schedule in named.items()}
-    return {name: 1e3 * timing.median for name, timing in interleave(calls, 9).items()}
+    return interleave(calls, 2)
 
 
 def import_everything() -> None:
@@ -111,7 +111,7 @@ def matmul() -> Milliseconds:
         "default schedule": lambda: default(a, b, out=out),
         "hand schedule": lambda: by_hand(a, b, out=out),
     }
-    return {name: 1e3 * timing.median for name, timing in interleave(programs, 31).items()}
+    return interleave(programs, 5)
 
 
 def demo() -> Milliseconds:
@@ -130,7 +130,7 @@ def demo() -> Milliseconds:
         "default schedule": lambda: default(picture, weights, 1.5, out=out),
         "hand schedule": lambda: by_hand(picture, weights, 1.5, out=out),
     }
-    return {name: 1e3 * timing.median for name, timing in interleave(programs, 21).items()}
+    return interleave(programs, 8)
 
 
 FIGURES: dict[str, Callable[[], Milliseconds]] = {

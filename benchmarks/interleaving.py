@@ -4,9 +4,10 @@ Input:  ``{"numpy": call, "tensorlang": call}``, 2.5 seconds
 Output: ``{"numpy": 0.31, "tensorlang": 0.29}``, milliseconds
 
 A turn is a burst of calls after a pause, in which the idle threads of the library before go to
-sleep, and one call that is not counted. Its figure is the mean: timed one by one on a busy machine,
-most calls that are shorter than a time slice are never interrupted, and the median would show all
-others several times as slow. Programs far slower than the fastest take few turns.
+sleep (those of OpenBLAS spin for a tenth of a second), and calls that are not counted. Its figure
+is the mean: timed one by one on a busy machine, most calls that are shorter than a time slice are
+never interrupted, and the median would show all others several times as slow. Programs far slower
+than the fastest take few turns.
 """
 
 from __future__ import annotations
@@ -16,12 +17,19 @@ from collections.abc import Mapping
 from statistics import median
 
 from benchmarks.workload import Call
+from tensorlang.runtime.threads import num_threads
 
 LEAST_ROUNDS = 3
 MOST_ROUNDS = 25
 HOPELESS = 4.0
 _BURST = 0.02
 _PAUSE = 0.005
+_SLEEP = 0.15
+"""Seconds after which threads of other libraries that wait for work have stopped spinning."""
+
+_AWAKE = 0.06
+"""Seconds of calls until threads that slept run on cores of their own again."""
+
 _LONG = 0.03
 
 
@@ -57,8 +65,12 @@ def _shortest(call: Call) -> float:
 
 def _burst(call: Call, count: int, once: float) -> float:
     """Return the seconds a call of ``count`` of them."""
-    time.sleep(_PAUSE)
+    several = num_threads() > 1
+    time.sleep(_SLEEP if several else _PAUSE)
     if once < _LONG:
+        call()
+    awake = time.perf_counter() + (_AWAKE if several else 0.0)
+    while time.perf_counter() < awake:
         call()
     start = time.perf_counter()
     for _ in range(count):

@@ -32,6 +32,7 @@ def measure(figure: str, threads: int = 1, runs: int = 1) -> Milliseconds:
         **{k: v for k, v in os.environ.items() if not k.startswith(("OPENBLAS_", "TENSORLANG_"))},
         "OMP_NUM_THREADS": str(threads),
         "OPENBLAS_NUM_THREADS": str(threads),
+        "TENSORLANG_CACHE": "off",  # what was compiled before would be no compilation
     }
     results: list[Milliseconds] = []
     for _ in range(runs):
