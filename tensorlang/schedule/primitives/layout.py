@@ -51,14 +51,7 @@ class SetLayout:
                 f"the places of {self.tensor} have no bounds",
                 "a map made of + - * // % with constants",
             )
-        changing = {v for form in shape for v in variables_of(form)}
-        changing -= {*program.definition.sizes, *self.variables}
-        if changing:
-            raise Refusal(
-                f"the box of {self.tensor} has a shape that changes with "
-                f"{', '.join(sorted(map(str, changing)))}",
-                "lay out a buffer whose shape depends on sizes alone",
-            )
+        require_still(program, self.tensor, shape, self.variables)
         if not self._is_plainly_injective(alloc):
             self._require_injective(program)
 
@@ -126,6 +119,23 @@ def require_owned(program: Program, tensor: Tensor) -> Alloc:
             f's.{step}("{tensor}", at=...) makes a copy that may be laid out',
         )
     return alloc
+
+
+def require_still(
+    program: Program,
+    tensor: Tensor,
+    shape: tuple[Affine, ...],
+    variables: tuple[Var, ...] = (),
+) -> None:
+    """Refuse a layout of a box that is not as large in every iteration of the loops around it."""
+    changing = {v for form in shape for v in variables_of(form)}
+    changing -= {*program.definition.sizes, *variables}
+    if changing:
+        raise Refusal(
+            f"the box of {tensor} has a shape that changes with "
+            f"{', '.join(sorted(map(str, changing)))}",
+            "lay out a buffer whose shape depends on sizes alone",
+        )
 
 
 def trace_layout(rank: int, layout_map: LayoutMap) -> tuple[tuple[Var, ...], tuple[Affine, ...]]:

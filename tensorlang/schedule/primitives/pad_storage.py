@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.program import Program
 from tensorlang.schedule.primitives.base import Outcome
-from tensorlang.schedule.primitives.layout import require_owned
+from tensorlang.schedule.primitives.layout import require_owned, require_still
 from tensorlang.schedule.primitives.split import is_positive_integer
 from tensorlang.schedule.primitives.storage_fold import identity_layout, require_axis
 from tensorlang.schedule.refusal import Refusal
@@ -34,6 +34,7 @@ class PadStorage:
     def check(self, program: Program) -> None:
         """Refuse the caller's arrays, and axes and numbers that are not there."""
         alloc = require_owned(program, self.tensor)
+        require_still(program, self.tensor, alloc.shape)
         require_axis(self.tensor, self.axis, len(identity_layout(alloc).shape))
         if not is_positive_integer(self.by):
             raise Refusal(f"{self.by!r} is no number of places", "an integer of 1 or more")

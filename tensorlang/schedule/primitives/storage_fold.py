@@ -22,7 +22,7 @@ from tensorlang.ir.program import Alloc, Layout, Program
 from tensorlang.schedule.legality import require_proof
 from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.primitives.caching import axis_name
-from tensorlang.schedule.primitives.layout import require_owned
+from tensorlang.schedule.primitives.layout import require_owned, require_still
 from tensorlang.schedule.primitives.split import is_positive_integer
 from tensorlang.schedule.refusal import Refusal
 from tensorlang.schedule.tree import replace_stmt
@@ -39,6 +39,7 @@ class StorageFold:
     def check(self, program: Program) -> None:
         """Refuse the caller's arrays, axes that are not there, and circles that are too small."""
         alloc = require_owned(program, self.tensor)
+        require_still(program, self.tensor, alloc.shape)
         require_axis(self.tensor, self.axis, len(alloc.shape))
         if not is_positive_integer(self.size):
             raise Refusal(f"{self.size!r} is no number of positions", "an integer of 1 or more")

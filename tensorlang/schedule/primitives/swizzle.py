@@ -19,7 +19,7 @@ from tensorlang.ir.affine import affine
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.program import Layout, Program
 from tensorlang.schedule.primitives.base import Outcome
-from tensorlang.schedule.primitives.layout import require_owned
+from tensorlang.schedule.primitives.layout import require_owned, require_still
 from tensorlang.schedule.primitives.split import is_positive_integer
 from tensorlang.schedule.primitives.storage_fold import identity_layout, require_axis
 from tensorlang.schedule.refusal import Refusal
@@ -39,6 +39,7 @@ class Swizzle:
     def check(self, program: Program) -> None:
         """Refuse the caller's arrays, laid out buffers, and the first axis, which has no rows."""
         alloc = require_owned(program, self.tensor)
+        require_still(program, self.tensor, alloc.shape)
         require_axis(self.tensor, self.axis, len(alloc.shape))
         if alloc.layout is not None:
             raise Refusal(f"{self.tensor} has a layout already", "s.undo() takes it back")

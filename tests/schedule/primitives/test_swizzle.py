@@ -52,3 +52,27 @@ def test_refused():
     s.swizzle("rows", 1, 2)
     with pytest.raises(tl.ScheduleError, match="rows has a layout already"):
         s.swizzle("rows", 1, 2)
+
+
+@pytest.mark.parametrize(
+    "lay_out",
+    [
+        lambda s: s.swizzle("t", 1, 3),
+        lambda s: s.pad_storage("t", 1, 3),
+        lambda s: s.storage_fold("t", 0, 2),
+        lambda s: s.layout("t", lambda i, j: (j, i)),
+    ],
+    ids=["swizzle", "pad_storage", "storage_fold", "layout"],
+)
+def test_a_box_that_changes_with_a_loop_is_not_laid_out(lay_out):
+    N = tl.dim("N")
+
+    @tl.compute
+    def op(x: tl.f32[N]):
+        t = tl.tensor(x[0] * (i + j) for i in tl.range(2) for j in tl.range(2))
+        return tl.tensor(t[k % 2, k % 2] + t[0, 0] for k in N)
+
+    s = tl.schedule(op)
+    s.compute_at("t", "op/k")
+    with pytest.raises(tl.ScheduleError, match="the box of t has a shape that changes with k"):
+        lay_out(s)
