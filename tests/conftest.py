@@ -17,5 +17,8 @@ if "TENSORLANG_CACHE" not in os.environ:
     os.environ["TENSORLANG_CACHE"] = folder
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
 
-settings.register_profile("tensorlang", deadline=None)
+# Each run draws other examples; TENSORLANG_TESTS=repeatable draws those of the run before again.
+settings.register_profile(
+    "tensorlang", deadline=None, derandomize=os.environ.get("TENSORLANG_TESTS") == "repeatable"
+)
 settings.load_profile("tensorlang")

@@ -32,7 +32,7 @@ def positions(array):
 
 views = st.tuples(
     st.lists(st.tuples(st.integers(0, 4), st.integers(-6, 6)), max_size=3),
-    st.integers(40, 60),
+    st.integers(54, 74),
 )
 
 
@@ -43,7 +43,7 @@ def make_view(memory, axes, offset):
 
 @given(views, views)
 def test_overlap_is_decided_exactly(left, right):
-    memory = np.zeros(120, np.uint8)
+    memory = np.zeros(140, np.uint8)
     arrays = [make_view(memory, *view) for view in (left, right)]
     places = [positions(array) for array in arrays]
     for array, elements in zip(arrays, places, strict=True):
