@@ -29,8 +29,9 @@ from tensorlang.schedule.trace import Step
 class Origin:
     """What determines a scheduled program.
 
-    ``steps`` is None where the rules choose. ``text`` is the program as printed: it adds nothing to
-    the steps, unless somebody changed what a step does in the running process.
+    ``steps`` is None where the rules choose; then ``text`` says which version of theirs. Else it is
+    the program as printed, which adds nothing to the steps, unless somebody changed what a step
+    does in the running process.
     """
 
     definition: Definition

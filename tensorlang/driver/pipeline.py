@@ -18,6 +18,7 @@ from typing import Any
 from tensorlang.driver.kept import Keep, kept_kernel, kept_proof
 from tensorlang.driver.keys import Origin as KeyOrigin
 from tensorlang.driver.options import CompileOptions
+from tensorlang.driver.versions import DefaultVersions, OnlyVersion, Versions
 from tensorlang.ir.printer import format_lowered, format_program
 from tensorlang.ir.program import Program
 from tensorlang.lang.binding import bind_sizes
@@ -38,51 +39,47 @@ def compile_schedule(schedule: Schedule, options: CompileOptions) -> CompiledFun
     origin = KeyOrigin(schedule.definition, schedule.trace, format_program(schedule.program))
     proof = _prove(schedule, options, origin)
     schedule = schedule.fork()
-    programs = (schedule.program,)
-    return _function(schedule, options, origin, lambda: programs, proof, compile_schedule)
+    only = OnlyVersion(origin, schedule.program)
+    return _function(schedule, options, only, proof, compile_schedule)
 
 
 def compile_default(schedule: Schedule, options: CompileOptions) -> CompiledFunction:
     """Return the callable of an untouched schedule's operator, scheduled by the rules.
 
-    The rules run when their program is needed: not where the code is kept from an earlier process.
+    Where sizes are symbolic there may be versions, of which a call runs the one that its sizes
+    want. The rules run when a program is needed: not where the code was kept by another process.
     """
-    schedule = schedule.fork()
-    origin = KeyOrigin(schedule.definition, None)
-    proof = "not needed: every step was taken by a rule"
-
-    @cache
-    def programs() -> tuple[Program, ...]:
-        found = tuple([each.program for each in schedule.fork().defaults(options.target)])
-        # conditions are checked at the call, which may come before the programs are made
-        assert found[-1].conditions == schedule.program.conditions, "a rule serves every size"
-        return found
-
-    return _function(schedule, options, origin, programs, proof, compile_default)
+    return _function(
+        schedule.fork(),
+        options,
+        DefaultVersions(schedule.fork(), options.target),
+        "not needed: every step was taken by a rule",
+        compile_default,
+    )
 
 
 def _function(
     schedule: Schedule,
     options: CompileOptions,
-    origin: KeyOrigin,
-    programs: Callable[[], tuple[Program, ...]],
+    versions: Versions,
     proof: str,
     compile_again: Callable[[Schedule, CompileOptions], CompiledFunction],
 ) -> CompiledFunction:
-    """Return the callable of programs of which a call runs the first that its sizes allow."""
+    """Return the callable of the versions of one operator."""
 
-    def build(layouts: Layouts) -> Kernel:
+    def build(layouts: Layouts, choice: object) -> Kernel:
         def compile_now(keep: Keep | None) -> Kernel:
-            return build_kernel(programs(), options, layouts, keep)
+            return build_kernel(versions.program(choice), options, layouts, keep)
 
-        return kept_kernel(origin, options, layouts, compile_now, symbols)
+        return kept_kernel(versions.origin(choice), options, layouts, compile_now, symbols)
 
     return CompiledFunction(
         schedule.definition,
         build,
         bind_sizes,
+        choose=versions.choose,
         conditions=schedule.program.conditions,
-        origin=Origin(options.target, lambda: "\n".join(map(format_program, programs())), proof),
+        origin=Origin(options.target, versions.text, proof),
         defaults=_defaults(schedule.operator),
         recipe=(compile_again, (schedule, options)),
     )
@@ -107,28 +104,25 @@ def _prove(schedule: Schedule, options: CompileOptions, origin: KeyOrigin) -> st
 
 
 def build_kernel(
-    programs: tuple[Program, ...],
+    program: Program,
     options: CompileOptions,
     layouts: Layouts,
     keep: Keep | None = None,
 ) -> Kernel:
     """Return the machine code for arrays that lie in memory as ``layouts`` says.
 
-    All but the last of ``programs`` are for the sizes that their conditions allow. ``keep`` is
-    given the code, for other processes to use.
+    ``keep`` is given the code, for other processes to use.
     """
     from tensorlang.backends.base import DeviceUnavailable, backend_for
     from tensorlang.lower.pipeline import lower
 
     backend = backend_for(options.target)
-    *special, program = programs
     tensors = program.definition.inputs + program.definition.outputs
     start = perf_counter()
     lowered = lower(
         program,
         dict(zip(tensors, layouts, strict=True)),
         check_bounds=options.check_bounds is not False,
-        special=special,
     )
     after_lowering = perf_counter()
     artefact: Any = backend.compile_lowered(

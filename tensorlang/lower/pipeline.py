@@ -10,7 +10,7 @@ traced to the pass that made it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tensorlang.ir.definition import Tensor
@@ -18,7 +18,6 @@ from tensorlang.ir.lowered import LoweredProgram
 from tensorlang.ir.program import Program
 from tensorlang.lower.bound_loops import bound_loops
 from tensorlang.lower.buffers import ArrayLayout
-from tensorlang.lower.choose_program import choose_program
 from tensorlang.lower.flatten import flatten
 from tensorlang.lower.fold import fold
 from tensorlang.lower.hoist_storage import hoist_storage
@@ -85,12 +84,8 @@ def lower(
     layouts: Mapping[Tensor, ArrayLayout] | None = None,
     *,
     check_bounds: bool = True,
-    special: Sequence[Program] = (),
 ) -> LoweredProgram:
     """Return ``program`` as flat loops.
-
-    ``special`` are programs of the same definition, each to be run instead where its conditions
-    hold; the first one that fits.
 
     ``layouts`` says how arrays of the caller lie in memory ("contiguous", which is the default,
     "inner": unit stride along the last axis, "any"); their strides become further sizes, named
@@ -99,7 +94,7 @@ def lower(
     without a constant extent.
     """
     lowered = None
-    for _, state in lowering_steps(program, layouts, check_bounds=check_bounds, special=special):
+    for _, state in lowering_steps(program, layouts, check_bounds=check_bounds):
         lowered = state
     assert isinstance(lowered, LoweredProgram)
     return lowered
@@ -110,14 +105,11 @@ def lowering_steps(
     layouts: Mapping[Tensor, ArrayLayout] | None = None,
     *,
     check_bounds: bool = True,
-    special: Sequence[Program] = (),
 ) -> Iterator[tuple[str, Program | LoweredProgram]]:
     """Yield the name of each pass and the program after it."""
-    programs = (*special, program)
     for scheduled in SCHEDULED_PASSES:
-        programs = tuple([scheduled.run(each) for each in programs])
-        yield scheduled.name, choose_program(programs[:-1], programs[-1])
-    program = choose_program(programs[:-1], programs[-1])
+        program = scheduled.run(program)
+        yield scheduled.name, program
     lowered = flatten(program, layouts or {}, check_bounds=check_bounds)
     yield "flatten", lowered
     for step in LOWERED_PASSES:

@@ -4,8 +4,9 @@ Input:  ``f(A, B)`` with arrays of any strides
 Output: a new array, or the ``out`` that was given, filled by machine code
 
 The machine code exists in versions, by how each array lies in memory: in C order ("contiguous"),
-with a unit stride along the last axis ("inner"), with any strides ("any"). A version is compiled
-when a call first needs it; strides that it does not know are passed like sizes.
+with a unit stride along the last axis ("inner"), with any strides ("any"); and by what is chosen
+for the sizes of a call. A version is compiled when a call first needs it; strides that it does not
+know are passed like sizes.
 """
 
 from __future__ import annotations
@@ -56,7 +57,10 @@ from tensorlang.runtime.timing import Timing, measure
 from tensorlang.vectorcall import callable_type
 
 Layouts: TypeAlias = tuple[ArrayLayout, ...]
-Build: TypeAlias = Callable[[Layouts], Kernel]
+Build: TypeAlias = Callable[[Layouts, Any], Kernel]
+"""Compiles a version: for certain layouts, and a choice that ``Choose`` made (None: any sizes)."""
+Choose: TypeAlias = Callable[[Binding], Any]
+"""Returns which version a call wants, a hashable value; None: the one for all sizes."""
 Recipe: TypeAlias = tuple[Callable[..., Any], tuple[Any, ...]]
 """What makes the function again where it is unpickled: a function and its arguments."""
 SourceKind: TypeAlias = Literal["schedule", "loops", "llvm", "asm", "ptx"]
@@ -78,9 +82,13 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Version:
-    """A kernel for certain layouts; ``strides`` are the (array, axis) whose stride it is passed."""
+    """A kernel, and what it is passed.
+
+    ``sizes`` are places among those of the definition, ``strides`` the (array, axis) that follow.
+    """
 
     kernel: Kernel
+    sizes: tuple[int, ...]
     strides: tuple[tuple[int, int], ...]
     seconds: float
 
@@ -91,7 +99,7 @@ class _Plan:
 
     version: _Version
     binding: Binding
-    sizes: tuple[int, ...]  # those of the definition, then the strides
+    sizes: tuple[int, ...]  # those of the kernel, then the strides
     alignments: tuple[int, ...]  # of each array's address
 
 
@@ -138,6 +146,7 @@ class CompiledFunction:
         build: Build,
         bind_sizes: BindSizes,
         *,
+        choose: Choose | None = None,
         conditions: Sequence[Condition] = (),
         origin: Origin | None = None,
         defaults: Mapping[str, Any] | None = None,
@@ -148,13 +157,14 @@ class CompiledFunction:
         self.__doc__ = definition.documentation or CompiledFunction.__doc__
         self._origin = origin or Origin()
         self._build = build
+        self._choose = choose or _any_sizes
         self._recipe = recipe
         self._signature = Signature(definition, defaults)
         self._outputs = tuple(
             TensorParameter(definition.name, tensor) for tensor in definition.outputs
         )
         self._binder = SizeBinder(definition, conditions, bind_sizes)
-        self._versions: dict[Layouts, _Version] = {}
+        self._versions: dict[tuple[Layouts, Any], _Version] = {}
         self._plans: dict[tuple[Any, ...], _Plan] = {}
         self._lock = threading.Lock()
         self._fast = FastCalls(CompiledFunction.__call__)
@@ -262,9 +272,13 @@ class CompiledFunction:
             threads=f"{num_threads()} of {openmp().name}" if openmp().is_parallel else "1",
             versions=tuple(
                 VersionReport(
-                    layouts, version.seconds, dict(version.kernel.seconds), version.kernel.notes()
+                    layouts,
+                    version.seconds,
+                    dict(version.kernel.seconds),
+                    version.kernel.notes(),
+                    "" if choice is None else str(choice),
                 )
-                for layouts, version in self._versions.items()
+                for (layouts, choice), version in self._versions.items()
             ),
         )
 
@@ -393,33 +407,47 @@ class CompiledFunction:
 
     def _new_plan(self, arguments: Arguments, arrays: tuple[Array, ...]) -> _Plan:
         binding = self._bind(arguments)
-        version = self._version(tuple([layout_of(array) for array in arrays]))
+        layouts: Layouts = tuple([layout_of(array) for array in arrays])
+        version = self._version(layouts, self._choose(binding))
+        sizes = [binding.sizes[place] for place in version.sizes]
         strides = [arrays[a].strides[axis] // arrays[a].itemsize for a, axis in version.strides]
         alignments = tuple([array.itemsize for array in arrays])
-        return _Plan(version, binding, (*binding.sizes, *strides), alignments)
+        return _Plan(version, binding, (*sizes, *strides), alignments)
 
     # --- versions ----------------------------------------------------------------------------
 
     def _contiguous(self) -> Layouts:
         return ("contiguous",) * (len(self._signature.tensors) + len(self._outputs))
 
-    def _version(self, layouts: Layouts) -> _Version:
-        version = self._versions.get(layouts)
+    def _version(self, layouts: Layouts, choice: Any = None) -> _Version:
+        key = layouts, choice
+        version = self._versions.get(key)
         if version is not None:
             return version
         with self._lock:
-            if layouts not in self._versions:
+            if key not in self._versions:
                 start = perf_counter()
-                kernel = self._build(layouts)
-                strides = self._stride_places(kernel.program)
-                self._versions[layouts] = _Version(kernel, strides, perf_counter() - start)
-            return self._versions[layouts]
+                kernel = self._build(layouts, choice)
+                sizes, strides = self._passed(kernel.program)
+                self._versions[key] = _Version(kernel, sizes, strides, perf_counter() - start)
+            return self._versions[key]
 
-    def _stride_places(self, program: LoweredProgram | KernelFace) -> tuple[tuple[int, int], ...]:
-        """Return which strides follow the definition's sizes: ``A.stride0`` is (0, 0)."""
+    def _passed(
+        self, program: LoweredProgram | KernelFace
+    ) -> tuple[tuple[int, ...], tuple[tuple[int, int], ...]]:
+        """Return which sizes and which strides a kernel is passed: ``A.stride0`` is (0, 0)."""
+        places = {size.name: place for place, size in enumerate(self.definition.sizes)}
         names = [parameter.name for parameter in (*self._signature.tensors, *self._outputs)]
-        places: list[tuple[int, int]] = []
-        for size in program.sizes[len(self.definition.sizes) :]:
-            name, _, axis = size.name.rpartition(".stride")
-            places.append((names.index(name), int(axis)))
-        return tuple(places)
+        sizes: list[int] = []
+        strides: list[tuple[int, int]] = []
+        for size in program.sizes:
+            name, stride, axis = size.name.rpartition(".stride")
+            if stride:
+                strides.append((names.index(name), int(axis)))
+            else:
+                sizes.append(places[size.name])
+        return tuple(sizes), tuple(strides)
+
+
+def _any_sizes(_: Binding) -> None:
+    """Choose the version for all sizes."""

@@ -7,7 +7,7 @@ takes its ``apply`` as the new program. A refused step leaves the schedule as it
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -47,6 +47,7 @@ from tensorlang.schedule.trace import JSON_VERSION, LayoutText, Step, step_from_
 
 if TYPE_CHECKING:
     from tensorlang.schedule.explain import Explanation
+    from tensorlang.schedule.rules.choice import Choice
 
 LoopArgument = Loop | str
 StageArgument = StageHandle | str
@@ -390,42 +391,45 @@ class Schedule(Session):
 
         return program_html(str(self))
 
-    def default(self, target: str = "cpu") -> Self:
+    def default(self, target: str = "cpu", sizes: Mapping[str, int] | None = None) -> Self:
         """Apply the rules' steps to an untouched schedule; returns the schedule itself.
 
         The rules choose for the vectors, registers and caches of ``target``'s processor. They make
-        use of what ``assume`` said before, and of nothing else.
+        use of what ``assume`` said before. ``sizes`` (``{"M": 31, "N": 1000}``, all that are
+        symbolic) are those of the calls to come: the schedule is right for others, too, as far as
+        the assumptions go that it then makes, but it is the best for these.
         """
-        from tensorlang.schedule.rules import apply_rules
+        from tensorlang.schedule.rules import choose_version
 
         if any(step.name != "assume" for step in self._steps):
             raise self._error(
                 Refusal("the schedule has steps already", "tl.schedule(op).default()"), "default()"
             )
+        if sizes is None:
+            return self.default_version(None, target)
+        missing = [size.name for size in self.definition.sizes if size.name not in sizes]
+        if missing:
+            raise self._error(
+                Refusal(f"sizes= lacks {', '.join(missing)}", "give every symbolic size"),
+                "default()",
+            )
+        return self.default_version(choose_version(self.definition, target, sizes), target)
+
+    def default_version(self, choice: Choice | None, target: str = "cpu") -> Self:
+        """Apply the rules' steps for a version that ``choose_version`` returned; None: the general.
+
+        For the code that makes the versions; ``default`` is for everybody.
+        """
+        from tensorlang.schedule.rules import apply_rules
+
         self._applying_rules = True
         try:
-            apply_rules(self, target)
+            for assumption in () if choice is None else choice.assumptions:
+                self.assume(assumption)
+            apply_rules(self, target, choice)
         finally:
             self._applying_rules = False
         return self
-
-    def defaults(self, target: str = "cpu") -> tuple[Self, ...]:
-        """Return the default schedules of an untouched schedule, each for a range of sizes.
-
-        A call runs the first whose assumptions hold; the last one takes any sizes. There is but
-        one where sizes are fixed, and for operators that one schedule serves as well.
-        """
-        from tensorlang.schedule.rules import ranges_of_sizes
-
-        found: list[Self] = []
-        for conditions in ranges_of_sizes(self.definition, target):
-            special = self.fork()
-            special._applying_rules = True
-            for condition in conditions:
-                special.assume(condition)
-            special._applying_rules = False
-            found.append(special.default(target))
-        return (*found, self.fork().default(target))
 
     def to_python(self) -> str:
         """Return Python source that rebuilds the schedule."""

@@ -101,7 +101,7 @@ def compiled(definition: Definition, run: Run, **keywords) -> CompiledFunction:
     builds: list[tuple[str, ...]] = []
     body = keywords.pop("body", EMPTY)
 
-    def build(layouts):
+    def build(layouts, choice):
         builds.append(layouts)
         return python_kernel(definition, layouts, run, body)
 

@@ -11,23 +11,29 @@ sizes. In order:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Definition
+    from tensorlang.schedule.rules.choice import Choice
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply_rules(schedule: Schedule, target: str = "cpu") -> None:
-    """Take the steps of the default schedule for the machine of ``target``; none were taken yet."""
+def apply_rules(schedule: Schedule, target: str = "cpu", choice: Choice | None = None) -> None:
+    """Take the steps of the default schedule for the machine of ``target``.
+
+    Nothing was done before but what ``choice``, the version that is wanted, takes for granted.
+    """
     from tensorlang.schedule.rules.apply import apply
+    from tensorlang.schedule.rules.choice import GENERAL
 
-    apply(schedule, target)
+    apply(schedule, target, choice or GENERAL)
 
 
-def ranges_of_sizes(definition: Definition, target: str = "cpu") -> list[tuple[str, ...]]:
-    """Return the assumptions, one tuple a range, under which other schedules are better."""
+def choose_version(definition: Definition, target: str, sizes: Mapping[str, int]) -> Choice:
+    """Return which version of the default schedule calls with ``sizes`` want."""
+    from tensorlang.schedule.rules.choice import choose
     from tensorlang.schedule.rules.machine import machine_of
-    from tensorlang.schedule.rules.ranges import contraction_ranges
 
-    return contraction_ranges(definition, machine_of(target))
+    return choose(definition, machine_of(target), sizes)

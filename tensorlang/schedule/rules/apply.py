@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.schedule.rules.attention import find_attention, place_attention
-from tensorlang.schedule.rules.contraction import schedule_contraction
+from tensorlang.schedule.rules.choice import GENERAL, Choice
+from tensorlang.schedule.rules.contraction import ProductPlan, schedule_contraction
 from tensorlang.schedule.rules.convolution import schedule_convolution
 from tensorlang.schedule.rules.depthwise import (
     channels_of_a_task,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply(schedule: Schedule, target: str) -> None:
+def apply(schedule: Schedule, target: str, choice: Choice = GENERAL) -> None:
     """Take the steps of the default schedule for the machine that ``target`` means."""
     machine = machine_of(target)
     inline_producers(schedule)
@@ -55,17 +56,19 @@ def apply(schedule: Schedule, target: str) -> None:
     taken = {id(anchor) for chain in chains for anchor in chain.anchors}
     for group in groups:
         if id(group.anchor) not in taken:
-            _schedule_group(schedule, group, machine)
+            _schedule_group(schedule, group, machine, choice.product)
 
 
-def _schedule_group(schedule: Schedule, group: Group, machine: Machine) -> None:
+def _schedule_group(
+    schedule: Schedule, group: Group, machine: Machine, plan: ProductPlan | None
+) -> None:
     anchor = group.anchor
     convolution = as_convolution(anchor)
     contraction = as_contraction(anchor)
     if convolution is not None and group.is_convolution:
         schedule_convolution(schedule, anchor, convolution, machine, group.padding, group.epilogue)
     elif contraction is not None:
-        schedule_contraction(schedule, anchor, contraction, machine, group.epilogue)
+        schedule_contraction(schedule, anchor, contraction, machine, group.epilogue, plan)
     elif anchor.is_recurrence:
         schedule_recurrence(schedule, anchor)
     elif anchor.routine is not None:

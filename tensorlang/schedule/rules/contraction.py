@@ -14,6 +14,7 @@ A product of few rows is bound by reading the other operand, and is scheduled by
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.facts import ANY, Facts, Range
-from tensorlang.schedule.rules.few_rows import few_rows_limit, schedule_few_rows
+from tensorlang.schedule.rules.few_rows import few_rows_limit, few_rows_tile, schedule_few_rows
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
@@ -36,26 +37,34 @@ _L2_SHARE = 2
 """A packed panel fills at most this part of the level-2 cache."""
 
 
-def schedule_contraction(
-    schedule: Schedule,
+@dataclass(frozen=True, slots=True)
+class ProductPlan:
+    """The register tile of a product, and the steps of its sum that a panel holds; None: all."""
+
+    tile: Tile
+    depth: int | None = None
+
+    def __str__(self) -> str:
+        depth = "" if self.depth is None else f", {self.depth} steps at a time"
+        return f"tiles of {self.tile.rows} rows and {self.tile.vectors} vectors{depth}"
+
+
+def plan_product(
     stage: Stage,
     contraction: Contraction,
     machine: Machine,
-    epilogue: Stage | None = None,
-) -> None:
-    """Schedule a contraction around a register tile of one row axis and the last column axis.
+    rows: Range,
+    columns: Range,
+    steps: Range = ANY,
+    *,
+    few: bool = False,
+) -> ProductPlan:
+    """Return the plan that is best for so many rows, columns and steps of the sum.
 
-    With an ``epilogue`` (the bias and activation of a layer) the tiles are the epilogue's: each is
-    finished while its sums are at hand, and the sums have no storage beyond a tile.
+    ``few``: of the loops for few rows, which have no panels.
     """
-    facts = Facts(schedule.program.conditions)
-    rows = facts.range_of(stage.axes[contraction.rows[-1]].extent)
-    columns = facts.range_of(stage.axes[-1].extent)
-    few = few_rows_limit(stage, contraction)
-    if few and rows.is_at_most(few):
-        schedule_few_rows(schedule, stage, contraction, machine, rows, columns, epilogue)
-        return
-    lanes = machine.lanes(stage.tensor.dtype)
+    if few:
+        return ProductPlan(few_rows_tile(stage, contraction, machine, rows, columns))
     tile = choose_tile(
         machine,
         stage.tensor.dtype,
@@ -64,6 +73,37 @@ def schedule_contraction(
         row_stride=_row_stride(stage, contraction),
         parallel_columns=len(stage.axes) == 2,
     )
+    width = tile.vectors * machine.lanes(stage.tensor.dtype)
+    most = _most_steps(stage, machine, width)
+    return ProductPlan(tile, most if steps.exact is not None and steps.exact > most else None)
+
+
+def schedule_contraction(
+    schedule: Schedule,
+    stage: Stage,
+    contraction: Contraction,
+    machine: Machine,
+    epilogue: Stage | None = None,
+    plan: ProductPlan | None = None,
+) -> None:
+    """Schedule a contraction around a register tile of one row axis and the last column axis.
+
+    With an ``epilogue`` (the bias and activation of a layer) the tiles are the epilogue's: each is
+    finished while its sums are at hand, and the sums have no storage beyond a tile. Without a
+    ``plan`` it is made by what is known of the sizes.
+    """
+    facts = Facts(schedule.program.conditions)
+    rows = facts.range_of(stage.axes[contraction.rows[-1]].extent)
+    columns = facts.range_of(stage.axes[-1].extent)
+    few = few_rows_limit(stage, contraction)
+    is_few = few > 0 and rows.is_at_most(few)
+    if plan is None:
+        plan = plan_product(stage, contraction, machine, rows, columns, few=is_few)
+    tile = plan.tile
+    if is_few:
+        schedule_few_rows(schedule, stage, contraction, machine, rows, columns, tile, epilogue)
+        return
+    lanes = machine.lanes(stage.tensor.dtype)
     tall = _tall_tile(stage, contraction, machine, tile) if epilogue is None else None
     if tall is not None:
         tile = tall
@@ -87,7 +127,7 @@ def schedule_contraction(
         strip, in_strip = schedule.split(row, tile.rows)
     if epilogue is None:
         sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
-        blocks, sums = _block_sums(schedule, stage, sums, machine, width)
+        blocks, sums = _block_sums(schedule, stage, sums, machine, width, plan.depth)
         tile_loops = (*sums, in_strip, *written_out, in_panel)
         schedule.reorder(*outside, panel, *blocks, *inside, strip, *tile_loops)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
@@ -135,20 +175,32 @@ def _tall_tile(stage: Stage, contraction: Contraction, machine: Machine, flat: T
 
 
 def _block_sums(
-    schedule: Schedule, stage: Stage, sums: list[Loop], machine: Machine, width: int
+    schedule: Schedule,
+    stage: Stage,
+    sums: list[Loop],
+    machine: Machine,
+    width: int,
+    depth: int | None,
 ) -> tuple[list[Loop], list[Loop]]:
     """Cut the sums into blocks if a panel of all of them would outgrow its share of level 2."""
+    if depth is not None:
+        block, rest = schedule.split(sums[0], depth)
+        return [block], [rest, *sums[1:]]
     extents = [axis.extent for axis in stage.reduction_axes]
     if not all(extent.is_constant for extent in extents):
         return [], sums
-    bytes_of_step = width * stage.tensor.dtype.bits // 8
-    most = machine.l2_bytes // _L2_SHARE // bytes_of_step
+    most = _most_steps(stage, machine, width)
     inner = prod(extent.constant for extent in extents[1:])
     if inner * extents[0].constant <= most or inner > most:
         return [], sums
     parts = -(-inner * extents[0].constant // most)
     block, rest = schedule.split(sums[0], parts=parts)
     return [block], [rest, *sums[1:]]
+
+
+def _most_steps(stage: Stage, machine: Machine, width: int) -> int:
+    """Return how many steps of a sum fit into a panel's share of level 2."""
+    return machine.l2_bytes // _L2_SHARE // (width * stage.tensor.dtype.bits // 8)
 
 
 def _row_stride(stage: Stage, contraction: Contraction) -> int | None:

@@ -77,6 +77,22 @@ def _runs_along_sums(stage: Stage, contraction: Contraction) -> bool:
     return all(linear_coefficient(operand.indices[-1], variable) == 1 for operand in operands)
 
 
+def few_rows_tile(
+    stage: Stage, contraction: Contraction, machine: Machine, rows: Range, columns: Range
+) -> Tile:
+    """Return the register tile; its vectors are single columns where lanes run along the sum."""
+    along_sums = not _runs_along_columns(stage, contraction)
+    return choose_tile(
+        machine,
+        stage.tensor.dtype,
+        rows,
+        columns,
+        most_vectors=_DOTS if along_sums else 4,
+        lanes=1 if along_sums else None,
+        parallel_columns=False,
+    )
+
+
 def schedule_few_rows(
     schedule: Schedule,
     stage: Stage,
@@ -84,21 +100,13 @@ def schedule_few_rows(
     machine: Machine,
     rows: Range,
     columns: Range,
+    tile: Tile,
     epilogue: Stage | None,
 ) -> None:
     """Schedule a product of few rows; an epilogue reads its few elements when all are there."""
     dtype = stage.tensor.dtype
     along_sums = not _runs_along_columns(stage, contraction)
     lanes = machine.lanes(dtype)
-    tile = choose_tile(
-        machine,
-        dtype,
-        rows,
-        columns,
-        most_vectors=_DOTS if along_sums else 4,
-        lanes=1 if along_sums else lanes,
-        parallel_columns=False,
-    )
     width = tile.vectors if along_sums else tile.vectors * lanes
     block_width = _block_width(machine, rows, columns, width, dtype.bits // 8)
     i, j = schedule[stage.name].loops[:2]

@@ -1,4 +1,4 @@
-"""Default schedules for ranges of sizes: which there are, and that each call is right."""
+"""Versions of default schedules: which calls want which, and that each call is right."""
 
 import pickle
 
@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tensorlang as tl
+from tensorlang.driver import versions
 
 M, N, K = tl.dims("M N K")
 
@@ -33,33 +34,57 @@ def assumptions(schedule):
     return [str(step.arguments[0]) for step in schedule.trace if step.name == "assume"]
 
 
-def test_the_ranges_of_a_product():
-    schedules = tl.schedule(product).defaults()
-    found = [assumptions(schedule) for schedule in schedules]
-    assert found[0] == ["M <= 1"]
-    assert found[1] == ["M <= 32"]
-    assert found[-1] == []
-    assert str(schedules[-1]) == str(tl.schedule(product).default())
+SIZES = [
+    {"M": 1, "N": 1000, "K": 1000},
+    {"M": 7, "N": 1000, "K": 1000},
+    {"M": 31, "N": 1009, "K": 2039},
+    {"M": 1000, "N": 100, "K": 300},
+    {"M": 255, "N": 257, "K": 100_000},
+]
 
 
-def test_fixed_sizes_have_one_schedule():
-    assert len(tl.schedule(product, M=4, N=8, K=2).defaults()) == 1
+def test_the_versions_of_a_product():
+    found = [assumptions(tl.schedule(product).default(sizes=sizes)) for sizes in SIZES]
+    assert found == [["M <= 1"], ["M <= 8"], ["M <= 32"], [], []]
+    tall, deep = [str(tl.schedule(product).default(sizes=sizes)) for sizes in SIZES[3:]]
+    assert "f32[K," in tall
+    assert "for k.o in" in deep
 
 
-def test_an_operator_without_contraction_has_one_schedule():
-    @tl.compute
-    def double(x: tl.f32[N]):
-        return tl.tensor(x[i] * 2 for i in N)
+def test_sizes_must_be_complete():
+    with pytest.raises(tl.ScheduleError, match=r"sizes= lacks K\b[^$]*give every symbolic size"):
+        tl.schedule(product).default(sizes={"M": 1, "N": 2})
 
-    assert len(tl.schedule(double).defaults()) == 1
+
+def test_fixed_sizes_need_no_version():
+    sizes = {"M": 4, "N": 8, "K": 2}
+    schedule = tl.schedule(product, **sizes)
+    assert str(schedule.default(sizes={})) == str(tl.schedule(product, **sizes).default())
 
 
 @pytest.mark.parametrize("operator", [product, layer, linear])
-def test_each_is_proved(operator):
-    for schedule in tl.schedule(operator).defaults():
-        assert schedule.verify().ok
+@pytest.mark.parametrize("sizes", SIZES)
+def test_each_is_proved(operator, sizes):
+    assert tl.schedule(operator).default(sizes=sizes).verify().ok
     fixed = tl.schedule(operator, M=5, N=1000, K=100).default()
     assert fixed.verify().ok
+
+
+def test_long_calls_have_versions_and_short_ones_share_one():
+    f = tl.compile(product, opt_level=1)
+    assert len(f.report.versions) == 1
+    for m in (3, 4, 5):
+        f(np.ones((m, 7), np.float32), np.ones((7, 9), np.float32))
+    assert len(f.report.versions) == 1
+    long = np.ones((2000, 2000), np.float32)
+    for m in (1, 31, 32, 1000):
+        f(np.ones((m, 2000), np.float32), long)
+    assert [version.choice.split(", ")[0] for version in f.report.versions[1:3]] == [
+        "M <= 1",
+        "M <= 32",
+    ]
+    assert "for M <= 1, tiles of 1 rows" in str(f.report)
+    assert f.source("schedule").count("def product(") == len(f.report.versions)
 
 
 def test_few_rows_are_not_packed_and_read_in_long_runs():
@@ -71,11 +96,6 @@ def test_few_rows_are_not_packed_and_read_in_long_runs():
 def test_a_panel_that_outgrows_level_2_is_cut():
     text = str(tl.schedule(product, M=512, N=512, K=1_000_000).default())
     assert "for k.o in" in text
-
-
-def test_the_text_of_a_compiled_function_shows_each_range():
-    text = tl.compile(product).source("schedule")
-    assert text.count("def product(") == len(tl.schedule(product).defaults())
 
 
 def test_the_rules_use_what_is_assumed():
@@ -97,13 +117,20 @@ def compiled():
 edges = [0, 1, 2, 7, 8, 9, 15, 31, 32, 33, 47, 48, 49, 64, 65]
 
 
+@pytest.fixture(autouse=True)
+def every_call_is_long(request, monkeypatch):
+    """Let the calls of the property tests have versions, though they are short."""
+    if "compiled" in request.fixturenames:
+        monkeypatch.setattr(versions, "_LONG", 0.0)
+
+
 @settings(deadline=None, max_examples=60)
 @given(
     st.sampled_from(edges),
     st.sampled_from([*edges, 239, 240, 241, 480, 481, 1025]),
     st.sampled_from([0, 1, 15, 16, 17, 63, 64, 65, 129]),
 )
-def test_every_range_computes_the_product(compiled, m, n, k):
+def test_every_version_computes_the_product(compiled, m, n, k):
     rng = np.random.default_rng(m + n + k)
     A = rng.integers(-4, 5, (m, k)).astype(np.float32)
     B = rng.integers(-4, 5, (k, n)).astype(np.float32)
@@ -128,11 +155,11 @@ def test_fixed_sizes_compute_the_product(m, n, k):
     np.testing.assert_array_equal(fixed(A, B), A @ B)
 
 
-def test_pickled_with_every_range(compiled):
+def test_pickled_with_every_version(compiled):
     again = pickle.loads(pickle.dumps(compiled["product"]))
     A, B = np.ones((1, 5), np.float32), np.ones((5, 3), np.float32)
     np.testing.assert_array_equal(again(A, B), A @ B)
-    assert again.source("schedule") == compiled["product"].source("schedule")
+    assert again.report.versions[-1].choice.startswith("M <= 1, ")
 
 
 def test_panels_beyond_the_last_column_are_left_out():
