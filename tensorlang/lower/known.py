@@ -8,10 +8,20 @@ Interval arithmetic only: microseconds a question, and "not proved" where it doe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import Affine, AffineLike, FloorDiv, Var, affine, substitute
+from tensorlang.ir.affine import (
+    Affine,
+    AffineLike,
+    FloorDiv,
+    Min,
+    Var,
+    affine,
+    linear_coefficient,
+    substitute,
+    variables_of,
+)
 from tensorlang.ir.definition import Condition
 from tensorlang.ir.interval import bounds, is_nonnegative
 from tensorlang.ir.program import For, Fused, Program, Stmt
@@ -41,7 +51,8 @@ class Known:
 
     def _with_ranges(self, ranges: Iterable[tuple[Var, Affine]]) -> Known:
         new = {variable: substitute(extent, self.facts) for variable, extent in ranges}
-        return replace(self, extents={**self.extents, **new})
+        runs = [form for extent in new.values() for form in _where_positive(extent)]
+        return replace(self, extents={**self.extents, **new}, assumed=(*self.assumed, *runs))
 
     def assuming(self, forms: tuple[Affine, ...]) -> Known:
         """Return what holds where all ``forms`` are >= 0."""
@@ -54,16 +65,62 @@ class Known:
         form = substitute(form, self.facts)
         if any(_is_plainly_below(other, form) for other in self.assumed):
             return True
-        interval = bounds(form, self.extents)
-        if interval is None:
-            return None
-        if _is_nonnegative(interval[0]):
+        if self._is_always_nonnegative(form):
             return True
-        return False if _is_nonnegative(-interval[1] - 1) else None
+        return False if self._is_always_nonnegative(-form - 1) else None
+
+    def _is_always_nonnegative(self, form: Affine) -> bool:
+        for lower in self._lower_forms(form):
+            interval = bounds(lower, self.extents)
+            if interval is not None and _is_nonnegative(interval[0]):
+                return True
+        return False
+
+    def _lower_forms(self, form: Affine) -> Iterator[Affine]:
+        """Yield forms that are never greater, in which loops that end with others have ended.
+
+        Where ``k.i < min(K - 64 * k.o, 64)``, ``K - 64 * k.o - k.i - 1`` is least at the end, by
+        either limit; taken on its own, ``k.o`` would be bounded twice.
+        """
+        yield form
+        for variable in variables_of(form) & self.extents.keys():
+            extent = self.extents[variable]
+            coefficient = linear_coefficient(form, variable)
+            if coefficient is None or coefficient >= 0 or _ends_alone(extent, self.extents):
+                continue
+            for end in _limits(extent):
+                yield from self._lower_forms(substitute(form, {variable: end - 1}))
+            return
 
     def proves(self, form: Affine) -> bool:
         """Tell whether ``form`` >= 0 for certain at this place."""
         return self.decide(form) is True
+
+
+def _ends_alone(extent: Affine, loops: Mapping[Var, Affine]) -> bool:
+    return variables_of(extent).isdisjoint(loops)
+
+
+def _limits(extent: Affine) -> tuple[Affine, ...]:
+    """Return forms of which a loop's extent is the least."""
+    match extent.terms:
+        case ((Min(operands=operands), 1),):
+            return tuple([end + extent.constant for end in operands])
+        case _:
+            return (extent,)
+
+
+def _where_positive(extent: Affine) -> tuple[Affine, ...]:
+    """Return forms that are >= 0 where a loop runs: M - 1, where it has (M + 7) // 8 steps."""
+    match extent.terms:
+        case ((FloorDiv(operand=operand, divisor=divisor), 1),):
+            return (operand - divisor * (1 - extent.constant),)
+        case ((Min(), 1),):
+            return tuple([form for end in _limits(extent) for form in _where_positive(end)])
+        case ():
+            return ()
+        case _:
+            return (extent - 1,)
 
 
 def _is_plainly_below(lesser: Affine, greater: Affine) -> bool:

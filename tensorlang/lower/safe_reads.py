@@ -84,20 +84,23 @@ class SafeReads:
         """Return a load that touches only memory that is there.
 
         A strict load is made by every instance; if its index along a dimension does not move with
-        ``axes``, some instance inside the tensor makes it too.
+        ``axes``, some instance inside the tensor makes it too, unless there may be none along one
+        of the ``empty`` axes.
         """
         indices = list(load.indices)
-        lazy = set(empty)
+        lazy: set[int] = set()
         for dimension, index in enumerate(load.indices):
             axes = self._axes_of(index)
             if self._fills_with_zeros():
-                lazy |= axes
-            elif (is_strict and not axes) or self._is_defined(load, dimension):
+                lazy |= axes | empty
+            elif empty and self._is_there(load, dimension):
                 continue
-            elif is_strict and not empty and self._may_clamp(load, dimension):
+            elif (is_strict and not axes) or self._is_defined(load, dimension):
+                lazy |= empty
+            elif is_strict and self._may_clamp(load, dimension, is_inside=not empty):
                 indices[dimension] = minimum(index, load.tensor.shape[dimension] - 1)
             else:
-                lazy |= axes if is_strict else self.axes
+                lazy |= (axes if is_strict else self.axes) | empty
         if indices != list(load.indices):
             load = Load(load.tensor, tuple(indices))
         if not lazy:
@@ -132,17 +135,29 @@ class SafeReads:
             return False
         return has_room(alloc, dimension, index, known)
 
-    def _may_clamp(self, load: Load, dimension: int) -> bool:
-        """Whether the least of the index and the last element is certainly an element."""
+    def _is_there(self, load: Load, dimension: int) -> bool:
+        """Whether a read of the caller's memory stays inside, whatever other instances do."""
+        if self.place.storage.get(self.compute.redirect(load.tensor)) is not None:
+            return False
+        return self._is_defined(load, dimension)
+
+    def _may_clamp(self, load: Load, dimension: int, *, is_inside: bool) -> bool:
+        """Whether the least of the index and the last element is certainly an element.
+
+        ``is_inside``: some instance makes the load inside the tensor, which has an element then.
+        """
         index = self._here(load.indices[dimension])
         if depends_on(index, self.place.variables("vectorized")):
             return False
         known = self.place.known
+        end = load.tensor.shape[dimension]
         alloc = self.place.storage.get(self.compute.redirect(load.tensor))
+        if not is_inside and (alloc is not None or not known.proves(end - 1)):
+            return False
         if alloc is None:
             return known.proves(index)
         origin = alloc.origin[dimension]
-        last = load.tensor.shape[dimension] - 1
+        last = end - 1
         # A box that begins beyond the tensor has no last element to clamp to.
         within = (index - origin, alloc.shape[dimension] - 1 - (index - origin), last - origin)
         return all(known.proves(form) for form in within)

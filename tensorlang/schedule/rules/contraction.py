@@ -22,7 +22,7 @@ from tensorlang.ir.affine import linear_coefficient
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.facts import ANY, Facts, Range
-from tensorlang.schedule.rules.few_rows import few_rows_limit, few_rows_tile, schedule_few_rows
+from tensorlang.schedule.rules.few_rows import few_rows_limit, plan_few_rows, schedule_few_rows
 from tensorlang.schedule.rules.kinds import Contraction
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
@@ -39,14 +39,20 @@ _L2_SHARE = 2
 
 @dataclass(frozen=True, slots=True)
 class ProductPlan:
-    """The register tile of a product, and the steps of its sum that a panel holds; None: all."""
+    """The register tile of a product, and how much of it is done at a time.
+
+    ``depth`` are the steps of its sum that a panel holds (None: all), ``share`` the columns that a
+    thread takes at a time where there are no panels (None: by what is known of their number).
+    """
 
     tile: Tile
     depth: int | None = None
+    share: int | None = None
 
     def __str__(self) -> str:
         depth = "" if self.depth is None else f", {self.depth} steps at a time"
-        return f"tiles of {self.tile.rows} rows and {self.tile.vectors} vectors{depth}"
+        share = "" if self.share is None else f", {self.share} columns at a time"
+        return f"tiles of {self.tile.rows} rows and {self.tile.vectors} vectors{depth}{share}"
 
 
 def plan_product(
@@ -64,7 +70,8 @@ def plan_product(
     ``few``: of the loops for few rows, which have no panels.
     """
     if few:
-        return ProductPlan(few_rows_tile(stage, contraction, machine, rows, columns))
+        tile, share = plan_few_rows(stage, contraction, machine, rows, columns)
+        return ProductPlan(tile, share=share)
     tile = choose_tile(
         machine,
         stage.tensor.dtype,
@@ -101,7 +108,7 @@ def schedule_contraction(
         plan = plan_product(stage, contraction, machine, rows, columns, few=is_few)
     tile = plan.tile
     if is_few:
-        schedule_few_rows(schedule, stage, contraction, machine, rows, columns, tile, epilogue)
+        schedule_few_rows(schedule, stage, contraction, machine, rows, tile, plan.share, epilogue)
         return
     lanes = machine.lanes(stage.tensor.dtype)
     tall = _tall_tile(stage, contraction, machine, tile) if epilogue is None else None

@@ -45,6 +45,9 @@ _DEPTH = 64
 _DEPTH_OF_A_VECTOR = 16
 """Steps of the reduction in a block: a hardware prefetcher follows about as many streams."""
 
+_STEP = 1.5
+"""Cycles that a step takes besides, by measurement: each reads another row, at a new place."""
+
 _DOTS = 8
 """Columns of a tile of scalar products: as many streams at a time."""
 
@@ -77,12 +80,15 @@ def _runs_along_sums(stage: Stage, contraction: Contraction) -> bool:
     return all(linear_coefficient(operand.indices[-1], variable) == 1 for operand in operands)
 
 
-def few_rows_tile(
+def plan_few_rows(
     stage: Stage, contraction: Contraction, machine: Machine, rows: Range, columns: Range
-) -> Tile:
-    """Return the register tile; its vectors are single columns where lanes run along the sum."""
+) -> tuple[Tile, int | None]:
+    """Return the register tile, and the columns that a thread takes at a time if they are known.
+
+    The vectors of the tile are single columns where lanes run along the sum.
+    """
     along_sums = not _runs_along_columns(stage, contraction)
-    return choose_tile(
+    tile = choose_tile(
         machine,
         stage.tensor.dtype,
         rows,
@@ -90,7 +96,12 @@ def few_rows_tile(
         most_vectors=_DOTS if along_sums else 4,
         lanes=1 if along_sums else None,
         parallel_columns=False,
+        step=_STEP,
     )
+    if columns.exact is None:
+        return tile, None
+    width = tile.vectors * (1 if along_sums else machine.lanes(stage.tensor.dtype))
+    return tile, _share(machine, columns.exact, width)
 
 
 def schedule_few_rows(
@@ -99,29 +110,54 @@ def schedule_few_rows(
     contraction: Contraction,
     machine: Machine,
     rows: Range,
-    columns: Range,
     tile: Tile,
+    share: int | None,
     epilogue: Stage | None,
 ) -> None:
-    """Schedule a product of few rows; an epilogue reads its few elements when all are there."""
+    """Schedule a product of few rows; an epilogue reads its few elements when all are there.
+
+    ``tile`` and ``share`` are what ``plan_few_rows`` returned for such sizes, or for any.
+    """
     dtype = stage.tensor.dtype
     along_sums = not _runs_along_columns(stage, contraction)
     lanes = machine.lanes(dtype)
     width = tile.vectors if along_sums else tile.vectors * lanes
-    block_width = _block_width(machine, rows, columns, width, dtype.bits // 8)
+    inside = share is None and not along_sums and not rows.is_at_most(1)
     i, j = schedule[stage.name].loops[:2]
-    inside = columns.exact is None and not along_sums and not rows.is_at_most(1)
-    if not inside and (columns.exact is None or columns.exact > block_width):
-        block, j = schedule.split(j, block_width)
+    if not inside and not (j.extent.isdigit() and int(j.extent) <= (share or 0)):
+        block, j = schedule.split(j, share or _run(rows, width, dtype.bits // 8))
         schedule.reorder(block, i, j)
         schedule.parallel(block)
     if along_sums:
         _multiply_rows(schedule, stage, i, j, tile, lanes)
     else:
-        shared = block_width // width if inside else None
+        shared = _run(rows, width, dtype.bits // 8) // width if inside else None
         _stream_columns(schedule, stage, contraction, i, j, rows, tile, lanes, shared)
     if epilogue is not None:
         schedule_map(schedule, epilogue, machine, parallel=False)
+
+
+def _share(machine: Machine, columns: int, width: int) -> int:
+    """Return the columns that a thread should take at a time, of so many, in whole tiles.
+
+    The count is one of eight between a power of two and the next, so that numbers of columns that
+    are alike have one version in common; of them, the one that leaves the cores least idle.
+    """
+    panels = max(1, -(-columns // width))
+
+    def idle(panels_of_a_share: int) -> float:
+        shares = -(-panels // panels_of_a_share)
+        rounds = -(-shares // machine.cores)
+        return rounds * panels_of_a_share * machine.cores / panels
+
+    wanted = {_rounded(-(-panels // (machine.cores * times))) for times in range(1, 5)}
+    return width * min(sorted(wanted, reverse=True), key=idle)
+
+
+def _rounded(count: int) -> int:
+    """Return the least number from ``count`` on that has at most four binary digits."""
+    step = 1 << max(0, count.bit_length() - 4)
+    return -(-count // step) * step
 
 
 def _stream_columns(
@@ -182,14 +218,11 @@ def _loops_below(schedule: Schedule, stage: str, loop: Loop) -> list[Loop]:
     return loops[loops.index(loop) + 1 :]
 
 
-def _block_width(machine: Machine, rows: Range, columns: Range, width: int, size: int) -> int:
-    """Return the columns of a block: equal shares for the cores, whole panels.
+def _run(rows: Range, width: int, size: int) -> int:
+    """Return the columns that a thread takes at a time of an unknown number, in whole panels.
 
-    Where their number is not known, pages for a vector; for more rows, which keep a core busy
-    for longer, a quarter of that, so that few columns are work for several threads too.
+    Pages for a vector; for more rows, which keep a core busy for longer, a quarter of that, so
+    that few columns are work for several threads too.
     """
-    if columns.exact is not None:
-        panels = -(-columns.exact // width)
-        return max(1, -(-panels // machine.cores)) * width
     wanted = _BLOCK_BYTES // size if rows.is_at_most(8) else _BLOCK_BYTES // size // 4
     return max(1, wanted // width) * width

@@ -52,12 +52,14 @@ def choose_tile(
     most_vectors: int = 4,
     lanes: int | None = None,
     parallel_columns: bool = True,
+    step: float = _STEP,
 ) -> Tile:
     """Return the tile that the model finds fastest.
 
     ``row_stride`` is the distance in bytes of two rows of the rows' operand, if it is known.
     ``lanes`` are the columns of a vector; one, where the lanes run along the reduction.
     ``parallel_columns``: threads take panels of columns, which should come out even.
+    ``step`` are the cycles of a step that no unit of the model accounts for.
     """
     lanes = lanes or machine.lanes(dtype)
 
@@ -71,7 +73,7 @@ def choose_tile(
         if parallel_columns and columns.exact:
             panels = -(-columns.exact // width)
             uneven = (3 + _padding(panels, machine.cores)) / 4  # not every call is parallel
-        return (cycles + _STEP) / accumulators * padded * conflict * uneven
+        return (cycles + step) / accumulators * padded * conflict * uneven
 
     return min(_tiles(machine, rows, columns, lanes, most_vectors), key=cost)
 
