@@ -11,6 +11,7 @@ changing sizes share the general one.
 from __future__ import annotations
 
 import threading
+from functools import cache
 from typing import Any, Protocol
 
 from tensorlang.driver.keys import Origin
@@ -18,11 +19,14 @@ from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program
 from tensorlang.ir.specialize import fix_sizes
 from tensorlang.runtime.sizes import Binding
-from tensorlang.schedule.rules import choose_version
+from tensorlang.schedule.rules import chooser
 from tensorlang.schedule.schedule import Schedule
 
 _LONG = 50e-6
 """Seconds of estimated work on one thread from which a call may want a version of its own."""
+
+_MOST = 32
+"""Versions that a function has at most, besides the general one, which serves what is left."""
 
 
 class Versions(Protocol):
@@ -75,6 +79,8 @@ class DefaultVersions:
         self._schedule = schedule
         self._target = target
         self._names = [size.name for size in schedule.definition.sizes]
+        self._chooser = cache(lambda: chooser(schedule.definition, target))
+        self._chosen: set[Any] = set()
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
 
@@ -83,7 +89,11 @@ class DefaultVersions:
         if not self._names or binding.work.serial_seconds < _LONG:
             return None
         sizes = dict(zip(self._names, binding.sizes, strict=True))
-        return choose_version(self._schedule.definition, self._target, sizes)
+        choice = self._chooser().choose(sizes)
+        with self._lock:
+            if len(self._chosen) < _MOST:
+                self._chosen.add(choice)
+            return choice if choice in self._chosen else None
 
     def program(self, choice: Any) -> Program:
         """Return the program of a version, made by the rules."""

@@ -399,7 +399,7 @@ class Schedule(Session):
         symbolic) are those of the calls to come: the schedule is right for others, too, as far as
         the assumptions go that it then makes, but it is the best for these.
         """
-        from tensorlang.schedule.rules import choose_version
+        from tensorlang.schedule.rules import chooser
 
         if any(step.name != "assume" for step in self._steps):
             raise self._error(
@@ -413,10 +413,10 @@ class Schedule(Session):
                 Refusal(f"sizes= lacks {', '.join(missing)}", "give every symbolic size"),
                 "default()",
             )
-        return self.default_version(choose_version(self.definition, target, sizes), target)
+        return self.default_version(chooser(self.definition, target).choose(sizes), target)
 
     def default_version(self, choice: Choice | None, target: str = "cpu") -> Self:
-        """Apply the rules' steps for a version that ``choose_version`` returned; None: the general.
+        """Apply the rules' steps for a version that a ``chooser`` chose; None: the general.
 
         For the code that makes the versions; ``default`` is for everybody.
         """

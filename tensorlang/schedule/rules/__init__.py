@@ -11,12 +11,11 @@ sizes. In order:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tensorlang.ir.definition import Definition
-    from tensorlang.schedule.rules.choice import Choice
+    from tensorlang.schedule.rules.choice import Choice, Chooser
     from tensorlang.schedule.schedule import Schedule
 
 
@@ -26,14 +25,13 @@ def apply_rules(schedule: Schedule, target: str = "cpu", choice: Choice | None =
     Nothing was done before but what ``choice``, the version that is wanted, takes for granted.
     """
     from tensorlang.schedule.rules.apply import apply
-    from tensorlang.schedule.rules.choice import GENERAL
 
-    apply(schedule, target, choice or GENERAL)
+    apply(schedule, target, None if choice is None else choice.product)
 
 
-def choose_version(definition: Definition, target: str, sizes: Mapping[str, int]) -> Choice:
-    """Return which version of the default schedule calls with ``sizes`` want."""
-    from tensorlang.schedule.rules.choice import choose
+def chooser(definition: Definition, target: str) -> Chooser:
+    """Return what chooses versions of the default schedule by the sizes of calls."""
+    from tensorlang.schedule.rules.choice import Chooser
     from tensorlang.schedule.rules.machine import machine_of
 
-    return choose(definition, machine_of(target), sizes)
+    return Chooser(definition, machine_of(target))

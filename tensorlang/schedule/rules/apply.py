@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tensorlang.schedule.rules.attention import find_attention, place_attention
-from tensorlang.schedule.rules.choice import GENERAL, Choice
 from tensorlang.schedule.rules.contraction import ProductPlan, schedule_contraction
 from tensorlang.schedule.rules.convolution import schedule_convolution
 from tensorlang.schedule.rules.depthwise import (
@@ -39,8 +38,11 @@ if TYPE_CHECKING:
     from tensorlang.schedule.schedule import Schedule
 
 
-def apply(schedule: Schedule, target: str, choice: Choice = GENERAL) -> None:
-    """Take the steps of the default schedule for the machine that ``target`` means."""
+def apply(schedule: Schedule, target: str, plan: ProductPlan | None = None) -> None:
+    """Take the steps of the default schedule for the machine that ``target`` means.
+
+    ``plan`` is that of the only contraction, if it was made before.
+    """
     machine = machine_of(target)
     inline_producers(schedule)
     groups = group_stages(schedule.program, machine)
@@ -56,7 +58,7 @@ def apply(schedule: Schedule, target: str, choice: Choice = GENERAL) -> None:
     taken = {id(anchor) for chain in chains for anchor in chain.anchors}
     for group in groups:
         if id(group.anchor) not in taken:
-            _schedule_group(schedule, group, machine, choice.product)
+            _schedule_group(schedule, group, machine, plan)
 
 
 def _schedule_group(

@@ -43,17 +43,23 @@ class Choice:
         return ", ".join([*parts, *([] if self.product is None else [str(self.product)])])
 
 
-GENERAL = Choice()
-"""The version for any sizes."""
+class Chooser:
+    """Chooses versions of one definition, whose loops it looks at once."""
 
+    def __init__(self, definition: Definition, machine: Machine) -> None:
+        self._machine = machine
+        self._sizes = definition.sizes
+        self._product = _only_contraction(definition) if definition.sizes else None
 
-def choose(definition: Definition, machine: Machine, sizes: Mapping[str, int]) -> Choice:
-    """Return the version that is best for calls with ``sizes``, by their names."""
-    found = _only_contraction(definition)
-    if found is None or not definition.sizes:
-        return GENERAL
-    values = {size: sizes[size.name] for size in definition.sizes}
-    return _choose_product(*found, machine, values)
+    def choose(self, sizes: Mapping[str, int]) -> Choice | None:
+        """Return the version that is best for calls with ``sizes``, by their names.
+
+        None where there is only the one for any sizes.
+        """
+        if self._product is None:
+            return None
+        values = {size: sizes[size.name] for size in self._sizes}
+        return _choose_product(*self._product, self._machine, values)
 
 
 def _only_contraction(definition: Definition) -> tuple[Stage, Contraction] | None:

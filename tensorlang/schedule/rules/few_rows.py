@@ -140,7 +140,7 @@ def schedule_few_rows(
 def _share(machine: Machine, columns: int, width: int) -> int:
     """Return the columns that a thread should take at a time, of so many, in whole tiles.
 
-    The count is one of eight between a power of two and the next, so that numbers of columns that
+    The count is one of four between a power of two and the next, so that numbers of columns that
     are alike have one version in common; of them, the one that leaves the cores least idle.
     """
     panels = max(1, -(-columns // width))
@@ -155,8 +155,8 @@ def _share(machine: Machine, columns: int, width: int) -> int:
 
 
 def _rounded(count: int) -> int:
-    """Return the least number from ``count`` on that has at most four binary digits."""
-    step = 1 << max(0, count.bit_length() - 4)
+    """Return the least number from ``count`` on that has at most three binary digits."""
+    step = 1 << max(0, count.bit_length() - 3)
     return -(-count // step) * step
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from math import gcd
 
 from tensorlang.dtypes import DType
@@ -42,6 +43,7 @@ class Tile:
     vectors: int
 
 
+@lru_cache(maxsize=4096)
 def choose_tile(
     machine: Machine,
     dtype: DType,
