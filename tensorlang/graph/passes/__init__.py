@@ -10,6 +10,7 @@ from tensorlang.graph.passes.eliminate_dead import eliminate_dead
 from tensorlang.graph.passes.use_winograd import use_winograd
 from tensorlang.graph.passes.fuse_elementwise import fuse_elementwise
 from tensorlang.graph.passes.pack_filters import pack_filters
+from tensorlang.graph.passes.pack_matrices import pack_matrices
 from tensorlang.graph.passes.registry import PASSES, GraphPass, PassContext, graph_pass, optimize
 
 __all__ = [
@@ -23,5 +24,6 @@ __all__ = [
     "graph_pass",
     "optimize",
     "pack_filters",
+    "pack_matrices",
     "use_winograd",
 ]

@@ -12,17 +12,16 @@ constant are laid out once, and the schedule reads them in place.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from tensorlang.graph.passes.pack_constants import Constants, pack_constants, reading
 from tensorlang.graph.passes.registry import graph_pass
-from tensorlang.graph.program import Constant, GraphProgram, Node, complete
+from tensorlang.graph.program import Constant, GraphProgram
 from tensorlang.ir.affine import affine
 from tensorlang.ir.definition import Stage, Tensor
-from tensorlang.ir.expr import Expr, Load
-from tensorlang.ir.walk import rewrite_expr
 from tensorlang.schedule.rules.convolution import CHANNELS, is_wide, tile_of
 from tensorlang.schedule.rules.machine import Machine, machine_of
 from tensorlang.schedule.rules.windows import as_convolution
@@ -31,32 +30,10 @@ from tensorlang.schedule.rules.windows import as_convolution
 @graph_pass(level=2)
 def pack_filters(program: GraphProgram) -> GraphProgram:
     """Lay out the constant filters of convolutions in panels of output channels."""
-    constants = {constant.tensor: constant for constant in program.constants}
-    machine = machine_of(program.target)
-    nodes = [_packed(node, constants, machine) for node in program.nodes]
-    if nodes == list(program.nodes):
-        return program
-    read = {tensor for node in nodes for tensor in node.inputs}
-    kept = tuple([constant for tensor, constant in constants.items() if tensor in read])
-    return replace(program, nodes=tuple(nodes), constants=kept)
+    return pack_constants(program, partial(_packed_stage, machine=machine_of(program.target)))
 
 
-def _packed(node: Node, constants: dict[Tensor, Constant], machine: Machine) -> Node:
-    stages: list[Stage] = []
-    for stage in node.definition.stages:
-        stages.append(_packed_stage(stage, constants, machine) or stage)
-    if stages == list(node.definition.stages):
-        return node
-    definition = complete(replace(node.definition, stages=tuple(stages)))
-    made = {tensor for stage in stages for tensor in stage.tensors}
-    return replace(node, definition=definition, arguments=tuple(
-        [tensor for tensor in definition.inputs if tensor not in made]
-    ))  # fmt: skip
-
-
-def _packed_stage(
-    stage: Stage, constants: dict[Tensor, Constant], machine: Machine
-) -> Stage | None:
+def _packed_stage(stage: Stage, constants: Constants, *, machine: Machine) -> Stage | None:
     """Return the stage reading packed filters; None if it is no convolution with constant ones."""
     convolution = as_convolution(stage)
     if convolution is None or not is_wide(stage, convolution, machine):
@@ -84,11 +61,7 @@ def _packed_stage(
         output // width, channel // CHANNELS, *rest, channel % CHANNELS, output % width
     )  # fmt: skip
 
-    def visit(expr: Expr) -> Expr:
-        here = isinstance(expr, Load) and expr.tensor is load.tensor
-        return Load(packed, indices) if here else expr
-
-    return replace(stage, values=tuple([rewrite_expr(value, visit) for value in stage.values]))
+    return reading(stage, load, packed, indices)
 
 
 def pack(filters: np.ndarray[Any, Any], width: int, depth: int) -> np.ndarray[Any, Any]:

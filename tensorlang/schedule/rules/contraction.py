@@ -23,7 +23,7 @@ from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.facts import ANY, Facts, Range
 from tensorlang.schedule.rules.few_rows import few_rows_limit, plan_few_rows, schedule_few_rows
-from tensorlang.schedule.rules.kinds import Contraction
+from tensorlang.schedule.rules.kinds import Contraction, packed_width
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.reduction import vectorize_copy
 from tensorlang.schedule.rules.registers import fill_registers, schedule_tile
@@ -72,6 +72,8 @@ def plan_product(
     if few:
         tile, share = plan_few_rows(stage, contraction, machine, rows, columns)
         return ProductPlan(tile, share=share)
+    lanes = machine.lanes(stage.tensor.dtype)
+    packed = packed_width(contraction.column_operand, stage.axes[-1].variable)
     tile = choose_tile(
         machine,
         stage.tensor.dtype,
@@ -79,8 +81,9 @@ def plan_product(
         columns,
         row_stride=_row_stride(stage, contraction),
         parallel_columns=len(stage.axes) == 2,
+        vectors=None if packed is None else -(-packed // lanes),
     )
-    width = tile.vectors * machine.lanes(stage.tensor.dtype)
+    width = tile.vectors * lanes
     most = _most_steps(stage, machine, width)
     return ProductPlan(tile, most if steps.exact is not None and steps.exact > most else None)
 
@@ -152,6 +155,8 @@ def schedule_contraction(
     if outside:
         return
     at = blocks[-1] if blocks else panel
+    if packed_width(contraction.column_operand, stage.axes[-1].variable) == width:
+        return
     if _is_contiguous(stage, contraction):
         _pack(schedule, contraction, at, lanes)
     else:

@@ -28,11 +28,12 @@ from collections.abc import Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorlang.ir.affine import Affine, affine, linear_coefficient
+from tensorlang.ir.affine import Affine, linear_coefficient
 from tensorlang.ir.definition import Condition, Stage
 from tensorlang.schedule.resolve import resolve_stage
 from tensorlang.schedule.rules.elementwise import vectorize_loop
 from tensorlang.schedule.rules.facts import Facts, Range
+from tensorlang.schedule.rules.kinds import packed_width
 from tensorlang.schedule.rules.machine import Machine
 from tensorlang.schedule.rules.registers import fill_registers
 from tensorlang.schedule.rules.tiles import Tile, choose_tile
@@ -260,9 +261,7 @@ def _channels_last(
 
 def _is_packed(stage: Stage, convolution: Convolution) -> bool:
     """Tell whether the filters lie in panels already: the last index is the output, modulo."""
-    output = affine(stage.axes[convolution.output].variable)
-    last, extent = convolution.filters.indices[-1], convolution.filters.tensor.shape[-1]
-    return extent.is_constant and last == output % extent.constant
+    return packed_width(convolution.filters, stage.axes[convolution.output].variable) is not None
 
 
 def _pack(

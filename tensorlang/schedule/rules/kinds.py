@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tensorlang.ir.affine import Var, linear_coefficient, variables_of
+from tensorlang.ir.affine import Var, affine, linear_coefficient, variables_of
 from tensorlang.ir.definition import Axis, Stage
 from tensorlang.ir.expr import (
     Call,
@@ -112,6 +112,16 @@ def _load_below(expr: Expr) -> Load | None:
 def variables_of_load(load: Load) -> frozenset[Var]:
     """Return every variable that the place of a load depends on."""
     return frozenset(v for index in load.indices for v in variables_of(index))
+
+
+def packed_width(load: Load, columns: Var) -> int | None:
+    """Return w if a load reads panels of w columns: ``B[j // w, k, j % w]``; else None."""
+    if not load.indices:
+        return None
+    extent, last = load.tensor.shape[-1], load.indices[-1]
+    if not extent.is_constant or extent.constant < 1 or last != affine(columns) % extent.constant:
+        return None
+    return extent.constant
 
 
 def is_expensive(*values: Expr) -> bool:

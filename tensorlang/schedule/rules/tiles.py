@@ -55,13 +55,15 @@ def choose_tile(
     lanes: int | None = None,
     parallel_columns: bool = True,
     step: float = _STEP,
+    vectors: int | None = None,
 ) -> Tile:
     """Return the tile that the model finds fastest.
 
     ``row_stride`` is the distance in bytes of two rows of the rows' operand, if it is known.
     ``lanes`` are the columns of a vector; one, where the lanes run along the reduction.
     ``parallel_columns``: threads take panels of columns, which should come out even.
-    ``step`` are the cycles of a step that no unit of the model accounts for.
+    ``step`` are the cycles of a step that no unit of the model accounts for. ``vectors``: their
+    number, where it is given by how the columns lie.
     """
     lanes = lanes or machine.lanes(dtype)
 
@@ -77,11 +79,16 @@ def choose_tile(
             uneven = (3 + _padding(panels, machine.cores)) / 4  # not every call is parallel
         return (cycles + step) / accumulators * padded * conflict * uneven
 
-    return min(_tiles(machine, rows, columns, lanes, most_vectors), key=cost)
+    return min(_tiles(machine, rows, columns, lanes, most_vectors, vectors), key=cost)
 
 
 def _tiles(
-    machine: Machine, rows: Range, columns: Range, lanes: int, most_vectors: int
+    machine: Machine,
+    rows: Range,
+    columns: Range,
+    lanes: int,
+    most_vectors: int,
+    given: int | None,
 ) -> Iterator[Tile]:
     """Yield the tiles that leave room for a step's vectors of columns and one of rows.
 
@@ -90,7 +97,7 @@ def _tiles(
     """
     room = machine.vector_registers - 1
     widest = most_vectors if columns.high is None else min(most_vectors, -(-columns.high // lanes))
-    for vectors in range(1, max(1, widest) + 1):
+    for vectors in range(1, max(1, widest) + 1) if given is None else (given,):
         most = max(1, (room - vectors - 1) // vectors)
         if rows.high is not None:
             most = min(most, max(1, rows.high))
