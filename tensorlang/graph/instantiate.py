@@ -11,13 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tensorlang.graph.program import Node, complete
-from tensorlang.ir.affine import Affine, AffineLike, Var, linear_coefficient, substitute
+from tensorlang.ir.affine import Affine, AffineLike, Var, substitute
 from tensorlang.ir.definition import Attribute, Condition, Definition, Scalar, Tensor
 from tensorlang.ir.expr import Expr
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.printer import format_tensor_type
 from tensorlang.ir.specialize import Replacement, extents_of, rebuild_stages, replace_in_index
-from tensorlang.lang.binding import solvable_for
+from tensorlang.lang.binding import unify_sizes
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.source import SourceLocation
 
@@ -91,20 +91,7 @@ def _unify(
         for axis, form in enumerate(tensor.shape)
     ]
     entries.sort(key=lambda entry: not entry[3].is_constant)  # stable: known extents bind first
-    for _, _, form, found in entries:
-        if len(form.terms) == 1 and form == Affine(0, form.terms) and form.terms[0][1] == 1:
-            size = form.terms[0][0]
-            if isinstance(size, Var):
-                sizes.setdefault(size, found)
-    progress = True
-    while progress:
-        progress = False
-        for _, _, form, found in entries:
-            size = solvable_for(form, set(sizes))
-            if size is not None:
-                rest = substitute(substitute(form, {size: 0}), sizes)
-                sizes[size] = (found - rest) // (linear_coefficient(form, size) or 1)
-                progress = True
+    unify_sizes([(form, found) for _, _, form, found in entries], sizes)
     conditions: list[Condition] = []
     for tensor, axis, form, found in entries:
         wanted = substitute(form, sizes)

@@ -9,11 +9,12 @@ solved; every other entry must agree.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tensorlang.ir.affine import (
     Affine,
+    AffineLike,
     Var,
     affine,
     evaluate,
@@ -115,6 +116,27 @@ def solvable_for(form: Affine, known: set[Var]) -> Var | None:
         return None
     (size,) = unknown
     return size if linear_coefficient(form, size) else None
+
+
+def unify_sizes(pairs: Sequence[tuple[Affine, Affine]], sizes: dict[Var, AffineLike]) -> None:
+    """Add to ``sizes`` what follows from extents (``N``, ``2 * N + 1``) and the forms found there.
+
+    For definitions that are called in others, whose extents may be symbolic as well. That the pairs
+    agree is not checked; the first that is exactly a size binds it.
+    """
+    for form, found in pairs:
+        size = _exact_size(form)
+        if size is not None:
+            sizes.setdefault(size, found)
+    progress = True
+    while progress:
+        progress = False
+        for form, found in pairs:
+            size = solvable_for(form, set(sizes))
+            if size is not None:
+                rest = substitute(substitute(form, {size: 0}), sizes)
+                sizes[size] = (found - rest) // (linear_coefficient(form, size) or 1)
+                progress = True
 
 
 def _solve(

@@ -12,14 +12,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tensorlang.dtypes import DType
-from tensorlang.ir.affine import Affine, AffineLike, Var, linear_coefficient, substitute
+from tensorlang.ir.affine import Affine, AffineLike, Var, substitute
 from tensorlang.ir.definition import Condition, Definition, Scalar, Tensor
 from tensorlang.ir.expr import Expr, expr_variables
 from tensorlang.ir.interval import is_nonnegative
 from tensorlang.ir.specialize import Replacement, extents_of, rebuild_stages, replace_in_index
 from tensorlang.lang.application import as_operand, index_form, is_index_like
 from tensorlang.lang.arguments import arguments_by_name
-from tensorlang.lang.binding import solvable_for
+from tensorlang.lang.binding import unify_sizes
 from tensorlang.lang.conversion import adapt
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.lang.tensor import TensorHandle
@@ -150,20 +150,7 @@ def _unify(
         for tensor in definition.inputs
         for axis, form in enumerate(tensor.shape)
     ]
-    for _, _, form, found in entries:
-        if len(form.terms) == 1 and form.constant == 0 and form.terms[0][1] == 1:
-            size = form.terms[0][0]
-            if isinstance(size, Var):
-                sizes.setdefault(size, found)
-    progress = True
-    while progress:
-        progress = False
-        for _, _, form, found in entries:
-            size = solvable_for(form, set(sizes))
-            if size is not None:
-                rest = substitute(substitute(form, {size: 0}), sizes)
-                sizes[size] = (found - rest) // (linear_coefficient(form, size) or 1)
-                progress = True
+    unify_sizes([(form, found) for _, _, form, found in entries], sizes)
     for tensor, axis, form, found in entries:
         _require_equal(name, tensor, axis, substitute(form, sizes), found, trace)
     return sizes

@@ -15,12 +15,13 @@ from contextlib import ExitStack, contextmanager
 
 from tensorlang.backends.llvm.checks import emit_out_of_memory
 from tensorlang.backends.llvm.context import OWN_ALIGNMENT, Context
-from tensorlang.backends.llvm.indices import emit_index, reads_data
+from tensorlang.backends.llvm.indices import emit_index
 from tensorlang.backends.llvm.types import I1, I64, PTR, Value, constant, memory_type
 from tensorlang.ir.affine import variables_of
 from tensorlang.ir.lowered import Allocate, Buffer
 from tensorlang.ir.program import For, Stmt
 from tensorlang.ir.walk import children_of
+from tensorlang.lower.data import depends_on_data
 
 _LARGEST_LOCAL = 64 * 1024
 _LARGEST_TEMPORARY = 16 * 1024
@@ -63,7 +64,7 @@ def storage_held(context: Context, body: Stmt) -> Generator[None, None, None]:
             known = variables_of(buffer.size) <= context.variables.keys()
             if (
                 known
-                and not reads_data(buffer.size)
+                and not depends_on_data(buffer.size)
                 and buffer not in context.pointers
                 and not _fits_stack(context, buffer)
             ):

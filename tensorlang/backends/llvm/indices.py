@@ -28,6 +28,7 @@ from tensorlang.ir.affine import (
     substitute,
 )
 from tensorlang.ir.interval import bounds, is_nonnegative
+from tensorlang.lower.data import depends_on_data
 
 
 def lane_stride(context: Context, index: Affine) -> int | None:
@@ -56,7 +57,7 @@ def emit_index(context: Context, index: Affine) -> Value:
         value = _moving(context, emit_index(context, lane_zero(context, index)), stride)
     else:
         value = _emit_sum(context, index)
-    if not reads_data(index):
+    if not depends_on_data(index):
         context.indices.set(index, value)
     return value
 
@@ -82,7 +83,7 @@ def _emit_sum(context: Context, index: Affine) -> Value:
         if coefficient != 1:
             value = builder.binary("mul nsw", value, constant(coefficient, I64))
         total = value if total is None else builder.binary("add nsw", total, value)
-        if not reads_data(partial):
+        if not depends_on_data(partial):
             context.indices.set(partial, total)
     assert total is not None
     if index.constant:
@@ -159,27 +160,6 @@ def _floor_divide(context: Context, dividend: Value, divisor: Value) -> Value:
 
 
 # --- facts ---------------------------------------------------------------------------------------
-
-
-def reads_data(index: Affine) -> bool:
-    """Whether ``index`` depends on data, so that a store may change its value."""
-    return any(_atom_reads_data(atom) for atom, _ in index.terms)
-
-
-def _atom_reads_data(atom: Atom) -> bool:
-    match atom:
-        case Var():
-            return False
-        case ValueAtom():
-            return True
-        case FloorDiv():
-            return reads_data(atom.operand)
-        case SymbolicDiv():
-            return reads_data(atom.operand) or reads_data(atom.divisor)
-        case Product():
-            return any(map(_atom_reads_data, atom.factors))
-        case Min():
-            return any(map(reads_data, atom.operands))
 
 
 def least(context: Context, index: Affine) -> float:

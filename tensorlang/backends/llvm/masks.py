@@ -18,10 +18,10 @@ from tensorlang.backends.llvm.indices import (
     lane_stride,
     lane_zero,
     least,
-    reads_data,
 )
 from tensorlang.backends.llvm.types import I64, Value, constant, lane_constants
 from tensorlang.ir.affine import Affine
+from tensorlang.lower.data import depends_on_data
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def emit_condition(context: Context, form: Affine) -> Value:
     known = context.indices.get(key)
     if known is None:
         known = _emit_condition(context, form)
-        if not reads_data(form):
+        if not depends_on_data(form):
             context.indices.set(key, known)
     return known
 

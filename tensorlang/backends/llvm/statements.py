@@ -17,7 +17,7 @@ from tensorlang.backends.llvm.context import Context, Lane, Mask
 from tensorlang.backends.llvm.conversions import convert
 from tensorlang.backends.llvm.debug_lines import MARK_END, mark_of
 from tensorlang.backends.llvm.expressions import emit_expr
-from tensorlang.backends.llvm.indices import emit_index, reads_data
+from tensorlang.backends.llvm.indices import emit_index
 from tensorlang.backends.llvm.masks import (
     any_lane,
     emit_conjunction,
@@ -33,6 +33,7 @@ from tensorlang.ir.affine import Affine
 from tensorlang.ir.expr import Expr, iterate
 from tensorlang.ir.lowered import Allocate, Buffer, PrefetchLine, Store
 from tensorlang.ir.program import Barrier, For, If, Seq, Stmt
+from tensorlang.lower.data import depends_on_data
 
 _BARRIER = "@llvm.nvvm.barrier.cta.sync.aligned.all"
 
@@ -73,7 +74,7 @@ def _with_conditions_merged(stmts: tuple[Stmt, ...]) -> list[Stmt]:
             and stmt.otherwise is None
             and last.otherwise is None
             and stmt.condition == last.condition
-            and not any(map(reads_data, stmt.condition))
+            and not any(map(depends_on_data, stmt.condition))
         ):
             then = last.then.stmts if isinstance(last.then, Seq) else (last.then,)
             result[-1] = If(stmt.condition, Seq((*then, stmt.then)))
@@ -226,7 +227,7 @@ def _emit_stores(context: Context, stmt: Store) -> None:
         ]
         places = [offset for _, offset in stmt.targets]
         for offset in places:
-            if reads_data(offset) and len(places) > 1:
+            if depends_on_data(offset) and len(places) > 1:
                 raise CompileError("a tuple-valued store cannot have a data-dependent address")
         for (buffer, offset), value in zip(stmt.targets, values, strict=True):
             emit_store(context, buffer, offset, value)
