@@ -4,6 +4,7 @@
 
 import pytest
 
+import tensorlang as tl
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
 
@@ -207,6 +208,13 @@ def test_refused_stages():
         Try: reverse_compute_at first, then split
         """,
     )
+
+
+def test_refused_where_sums_only_begin():
+    s = start("mean")
+    s.decompose_reduction("mean.sum", "mean.sum/i")
+    with pytest.raises(tl.ScheduleError, match="mean reads nothing that is computed inside"):
+        s.reverse_compute_at("mean", "mean.sum.init/i")
 
 
 def test_refused_where_nothing_is_read():
