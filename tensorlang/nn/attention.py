@@ -6,12 +6,15 @@ Output: ``[..., L, D]``: for each query the values, weighted by the softmax of i
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import tensorlang as tl
 from tensorlang.dtypes import bool_, is_float
 from tensorlang.lang.mistakes import definition_error
 from tensorlang.nn.agreement import narrowed, require_equal, widened
+
+_LOG2_E = 1 / math.log(2)
 
 
 @tl.compute
@@ -61,6 +64,7 @@ def attention(
     square = (*lead, queries, keys)
     wide = tl.f32 if q.dtype.bits < 32 else q.dtype
     factor = tl.rsqrt(tl.cast(depth, wide)) if scale is None else scale
+    factor = factor * _LOG2_E  # 2 ** x takes fewer operations than exp(x)
     scores = tl.tensor(
         tl.sum(widened(q[(*i[:-1], c)]) * widened(k[(*i[:-2], i[-1], c)]) for c in depth) * factor
         for i in tl.grid(square)
@@ -73,19 +77,15 @@ def attention(
     if mask is not None:  # a row of which nothing takes part: minus infinity from itself is NaN
         highest = top
         top = tl.tensor(tl.where(highest[i] == -tl.inf, 0, highest[i]) for i in tl.grid(rows))
-    e = tl.tensor(tl.exp(scores[i] - top[i[:-1]]) for i in tl.grid(square))
-    total = tl.tensor(tl.sum(e[(*i, j)] for j in keys) for i in tl.grid(rows))
-    if mask is not None:
-        added = total
-        total = tl.tensor(tl.where(added[i] == 0, 1, added[i]) for i in tl.grid(rows))
-    p = tl.tensor(e[i] / total[i[:-1]] for i in tl.grid(square))
+    e = tl.tensor(tl.exp2(scores[i] - top[i[:-1]]) for i in tl.grid(square))
+    added = tl.tensor(tl.sum(e[(*i, j)] for j in keys) for i in tl.grid(rows))
+    # where no key takes part
+    total = tl.tensor(tl.where(added[i] == 0, 1, added[i]) for i in tl.grid(rows))
     mixed = tl.tensor(
-        tl.sum(p[(*i[:-1], j)] * widened(v[(*i[:-2], j, i[-1])]) for j in keys)
+        tl.sum(e[(*i[:-1], j)] * widened(v[(*i[:-2], j, i[-1])]) for j in keys)
         for i in tl.grid((*rows, width))
     )
-    if mixed.dtype is q.dtype:
-        return mixed
-    return tl.tensor(narrowed(mixed[i], q.dtype) for i in tl.grid(mixed.shape))
+    return tl.tensor(narrowed(mixed[i] / total[i[:-1]], q.dtype) for i in tl.grid(mixed.shape))
 
 
 def _masked(value: Any, mask: Any, causal: bool, i: Any) -> Any:
@@ -93,7 +93,7 @@ def _masked(value: Any, mask: Any, causal: bool, i: Any) -> Any:
     if mask is not None:
         given = mask[i[len(i) - mask.ndim :]]
         dropped = mask.dtype is bool_
-        value = tl.where(given, value, -tl.inf) if dropped else value + widened(given)
+        value = tl.where(given, value, -tl.inf) if dropped else value + widened(given) * _LOG2_E
     return tl.where(i[-1] <= i[-2], value, -tl.inf) if causal else value
 
 

@@ -179,7 +179,7 @@ def _extremum(predicate: str, integer: str, bitwise: str, native: str) -> Emit:
         result = builder.select(builder.compare(predicate, left, right), left, right)
         if "reassoc" in builder.flags:
             return result
-        return builder.select(builder.is_nan(left), left, result)
+        return builder.select(builder.is_nan(left), left, builder.freeze(result))
 
     return emit
 

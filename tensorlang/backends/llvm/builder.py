@@ -144,6 +144,10 @@ class Builder:
         result = vector("i1", value.type.lanes)
         return self.writer.emit(f"fcmp uno {value.text}, {value.ref}", result)
 
+    def freeze(self, value: Value) -> Value:
+        """Return ``value``, which LLVM will not merge with what is made of it."""
+        return self.writer.emit(f"freeze {value.text}", value.type)
+
     def select(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Return ``then`` where ``condition`` holds; both are computed."""
         if condition.type.lanes > 1:

@@ -8,8 +8,9 @@ Before                              After ``reverse_compute_at(relu, i.o)``
     for i in M: ...                         for i in 6: ...
         relu[i, j] = max(C[i, j], 0)            relu[6*i.o + i, j] = max(C[6*i.o + i, j], 0)
 
-Legal where each element depends on one element of what the loop's body writes, complete by then:
-an elementwise consumer, after the loops of the reduction that it reads.
+Legal where each element depends on what the loop's body writes, complete by then: an elementwise
+consumer, after the loops of the reduction that it reads; a reduction over whole rows of what it
+reads, such as the sum of a softmax inside the loop over its rows.
 """
 
 from __future__ import annotations
@@ -44,10 +45,12 @@ class ReverseComputeAt:
     loop: Var
 
     def check(self, program: Program) -> None:
-        """Refuse reductions, scheduled stages, and stages that are not elementwise in the loop."""
-        if not self.stage.is_map or self.stage.copies is not None:
+        """Refuse scans, scheduled stages, and stages that need more than the loop's body writes."""
+        stage = self.stage
+        is_known = stage.is_map or (stage.is_reduction and not stage.is_recurrence)
+        if not is_known or stage.copies is not None or stage.routine is not None:
             raise Refusal(
-                f"{self.stage.name} is no elementwise stage",
+                f"{self.stage.name} is no elementwise stage and no reduction",
                 "compute_at moves what it reads instead",
                 loops=(self.loop,),
             )
@@ -110,7 +113,7 @@ class ReverseComputeAt:
 
         None where an index is anything but an axis of the stage and a number.
         """
-        own = {axis.variable for axis in self.stage.axes}
+        own = {axis.variable for axis in (*self.stage.axes, *self.stage.reduction_axes)}
         axes: list[Var] = []
         for dimension in zip(*reads, strict=True):
             terms = {index.terms for index in dimension}
@@ -130,6 +133,7 @@ class ReverseComputeAt:
         producer = place.compute.stage
         written = writes_box(reads.places, place.compute.redirect(reads.tensor))
         forms, _ = written_guard(place, producer, written, around)
+        self._require_whole_sums(reads, written)
         box: list[tuple[Affine, Affine]] = []
         for axis in self.stage.axes:
             box.append((ZERO, axis.extent))
@@ -145,6 +149,18 @@ class ReverseComputeAt:
         guard = clipping_guard(self.stage, tuple(box), around)
         translated = tuple(substitute(form, mapping) for form in forms)
         return tuple(box), guard + tuple(form for form in translated if form not in guard)
+
+    def _require_whole_sums(self, reads: _Reads, written: Box) -> None:
+        for axis in self.stage.reduction_axes:
+            dimension = reads.axes.index(axis.variable) if axis.variable in reads.axes else None
+            whole = None if dimension is None else (ZERO, reads.tensor.shape[dimension])
+            if dimension is None or written[dimension] != whole:
+                part = f"{axis.variable}, of which {self.loop} has a part"
+                raise Refusal(
+                    f"{self.stage.name} reduces over {part}",
+                    "a loop further out, whose body computes all that is reduced",
+                    loops=(self.loop,),
+                )
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,12 +50,13 @@ def apply(schedule: Schedule, target: str, plan: ProductPlan | None = None) -> N
     for found in transformed:
         schedule_transformed(schedule, found, machine)
     groups = without_transformed(groups, transformed)
-    chains = find_attention(groups, list(schedule.program.stages))
+    program = schedule.program
+    chains = find_attention(groups, list(program.stages), program.definition)
     for chain in chains:
         place_attention(schedule, chain, machine)
-        for stage in (*chain.rows.members, chain.rows.anchor):
+        for stage in (*chain.rows, *([chain.finish] if chain.finish else [])):
             _schedule_stage(schedule, stage, machine, parallel=False)
-    taken = {id(anchor) for chain in chains for anchor in chain.anchors}
+    taken = {id(stage) for chain in chains for stage in chain.stages}
     for group in groups:
         if id(group.anchor) not in taken:
             _schedule_group(schedule, group, machine, plan)

@@ -4,11 +4,12 @@ Before                                  After
 ::
 
     for b, i, j: s[b, i, j] = q k           parallel for b, bands of i:
-    for b, i, j: p[b, i, j] = softmax           k.local = k of b, in panels
-    for b, i, d: o[b, i, d] = p v               for strips of 64 rows i:
-                                                    s = q k    64 rows, in register tiles
-                                                    p = softmax, row by row
-                                                    o = p v    64 rows, in register tiles
+    for b, i, j: e[b, i, j] = exp(s)            k.local = k of b, in panels
+    for b, i: t[b, i] = sum of e                for strips of 64 rows i:
+    for b, i, d: m[b, i, d] = e v                   s = q k    64 rows, in register tiles
+    for b, i, d: o[b, i, d] = m / t                 e, t       row by row
+                                                    m = e v    64 rows, in register tiles
+                                                    o = m / t
 
 No intermediate is as large as the square of the length: a strip of scores is computed, normalised
 and used up before the next one. The bounded memory is that of M. Rabe and C. Staats, "Self-
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tensorlang.ir.affine import affine, linear_coefficient
-from tensorlang.ir.definition import Stage
+from tensorlang.ir.definition import Definition, Stage
 from tensorlang.schedule.rules.facts import Facts, Range
 from tensorlang.schedule.rules.groups import Group
 from tensorlang.schedule.rules.kinds import Contraction, as_contraction, reads
@@ -41,58 +42,105 @@ _BAND = 512
 _STRIP = 64
 """Rows of scores that are at hand at a time, where the cache holds so many."""
 
+_DEPTH = 64
+"""Steps of the second product at a time: so many rows of values stay in the level-1 cache."""
+
 _TYPICAL = Range(64, 64)
 """Lengths and depths are multiples of this more often than not: tiles are chosen for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Attention:
-    """A contraction, a group of rows that alone reads it, a contraction that alone reads that."""
+    """Two products, and the stages that turn rows of the first into rows for the second.
+
+    ``weights`` is the one of ``rows`` that the ``output`` multiplies; those after it are statistics
+    of its rows. ``finish`` is the map that alone reads the output, if there is one.
+    """
 
     scores: Stage
-    rows: Group
+    rows: tuple[Stage, ...]
+    weights: Stage
     output: Stage
+    finish: Stage | None
 
     @property
-    def anchors(self) -> tuple[Stage, ...]:
-        """The anchors of the three groups."""
-        return (self.scores, self.rows.anchor, self.output)
+    def stages(self) -> tuple[Stage, ...]:
+        """All of them."""
+        last = () if self.finish is None else (self.finish,)
+        return (self.scores, *self.rows, self.output, *last)
 
 
-def find_attention(groups: list[Group], stages: list[Stage]) -> list[Attention]:
-    """Return each chain of product, rows and product among the groups."""
-    by_anchor = {id(group.anchor): group for group in groups}
+def find_attention(
+    groups: list[Group], stages: list[Stage], definition: Definition
+) -> list[Attention]:
+    """Return each chain of product, rows and product."""
     found: list[Attention] = []
     for group in groups:
         contraction = as_contraction(group.anchor)
-        if contraction is None or group.epilogue is not None or len(contraction.rows) != 1:
+        if contraction is None or len(contraction.rows) != 1 or group.is_convolution:
             continue
-        rows = next((g for g in groups if g.anchor.tensor is contraction.row_operand.tensor), None)
-        if rows is None or not rows.members or rows.halo is not None:
+        chain = _chain(group.anchor, contraction, group.epilogue, stages)
+        if chain is None:
             continue
-        if rows.depth != len(rows.anchor.axes) - 1:
-            continue
-        sources = [stage for stage in stages if as_contraction(stage) and _feeds(stage, rows)]
-        if len(sources) != 1 or by_anchor[id(sources[0])].epilogue is not None:
-            continue
-        if _is_chain(sources[0], rows, group.anchor, contraction, stages):
-            found.append(Attention(sources[0], rows, group.anchor))
+        kept = {tensor for stage in (chain.scores, *chain.rows) for tensor in stage.tensors}
+        if kept.isdisjoint(definition.outputs) and _is_attention(chain, contraction):
+            found.append(chain)
     return found
 
 
-def _feeds(stage: Stage, rows: Group) -> bool:
-    return any(reads(member, stage) for member in (*rows.members, rows.anchor))
+def _chain(
+    output: Stage, contraction: Contraction, finish: Stage | None, stages: list[Stage]
+) -> Attention | None:
+    """Return the stages between a product and the one that it gets its rows from, if all are rows.
+
+    They are what the weights are made of, and what else is made of that, statistics of rows.
+    """
+    weights = next((s for s in stages if contraction.row_operand.tensor in s.tensors), None)
+    if weights is None or not weights.is_map:
+        return None
+    rows, scores = [weights], None
+    for stage in reversed(stages[: stages.index(weights)]):
+        if any(reads(row, stage) for row in rows):
+            if as_contraction(stage) is None:
+                rows.append(stage)
+            elif scores is None:
+                scores = stage
+            else:
+                return None
+    if scores is None:
+        return None
+    for stage in stages:
+        known = stage in rows or stage is output or stage is finish
+        if not known and any(reads(stage, other) for other in (scores, *rows)):
+            rows.append(stage)
+    rows.sort(key=stages.index)
+    lead = len(output.axes) - 1
+    for stage in rows:
+        sources = [other for other in (scores, *rows) if reads(stage, other)]
+        if not all(_shares_rows(stage, other, lead) for other in sources) or not sources:
+            return None
+        if len(stage.axes) not in (lead, lead + 1) or stage.is_recurrence or stage.routine:
+            return None
+    others = [s for s in rows if s is not weights]
+    if reads(output, scores) or any(reads(output, stage) for stage in others):
+        return None
+    if finish is not None:
+        sources = [stage for stage in (scores, *rows) if reads(finish, stage)]
+        if any(len(s.axes) != lead or not _shares_rows(finish, s, lead) for s in sources):
+            return None
+    return Attention(scores, tuple(rows), weights, output, finish)
 
 
-def _is_chain(
-    scores: Stage, rows: Group, output: Stage, contraction: Contraction, stages: list[Stage]
-) -> bool:
-    """Tell whether each part is read by the next one alone, and rows are rows throughout."""
-    members = (*rows.members, rows.anchor)
-    if any(reads(other, scores) for other in stages if other not in members):
-        return False
-    if any(reads(other, rows.anchor) for other in stages if other is not output):
-        return False
+def _shares_rows(reader: Stage, stage: Stage, lead: int) -> bool:
+    """Tell whether a stage is read at the reader's own leading axes, which are as long."""
+    here = [affine(axis.variable) for axis in reader.axes[:lead]]
+    same = [a.extent for a in reader.axes[:lead]] == [a.extent for a in stage.axes[:lead]]
+    return same and all(list(load.indices[:lead]) == here for load in reads(reader, stage))
+
+
+def _is_attention(chain: Attention, contraction: Contraction) -> bool:
+    """Tell whether both products have the same rows, for each of which there is a matrix."""
+    scores, output = chain.scores, chain.output
     first = as_contraction(scores)
     if first is None or len(first.rows) != 1 or len(first.columns) != 1:
         return False
@@ -103,7 +151,7 @@ def _is_chain(
         return False
     if not first.batch:  # two layers of a network look the same, and want other schedules
         return False
-    if [a.extent for a in scores.axes[:-1]] != [a.extent for a in rows.anchor.axes[:-1]]:
+    if [a.extent for a in scores.axes[:-1]] != [a.extent for a in chain.weights.axes[:-1]]:
         return False
     same_places = first.rows == contraction.rows and first.batch == contraction.batch
     return same_places and _are_rows(contraction, output)
@@ -125,7 +173,8 @@ def place_attention(schedule: Schedule, attention: Attention, machine: Machine) 
     tile = choose_tile(machine, output.tensor.dtype, _TYPICAL, _TYPICAL)
     contraction = as_contraction(output)
     assert contraction is not None
-    data = list(schedule[output.name].loops[: len(output.axes)])
+    last = attention.finish or output
+    data = list(schedule[last.name].loops[: len(last.axes)])
     row, column = data[contraction.rows[0]], data[-1]
     outside = [loop for loop in data if loop not in (row, column)]
     units = [loop for loop in outside if loop.extent == "1"]
@@ -135,16 +184,32 @@ def place_attention(schedule: Schedule, attention: Attention, machine: Machine) 
     schedule.reorder(*units, *outside, band, strip, in_strip, column)
     shared = schedule.fuse(*outside, band) if outside else band
     schedule.parallel(shared)
-    anchor = attention.rows.anchor.name
-    schedule.compute_at(anchor, strip)
-    one_row = schedule[anchor].loops[-2]
-    for stage in reversed(attention.rows.members):
-        schedule.compute_at(stage.name, one_row)
+    _place_rows(schedule, attention, strip)
     schedule.compute_at(scores.name, strip)
-    _schedule_product(schedule, output, in_strip, column, tile, machine)
-    row, column = schedule[scores.name].loops[-2 - len(scores.reduction_axes) :][:2]
-    _schedule_product(schedule, scores, row, column, tile, machine)
+    for stage in (output, scores):
+        sums = len(stage.reduction_axes)
+        row, column = list(schedule[stage.name].loops)[-2 - sums :][:2]
+        depth = None if stage is scores else _DEPTH
+        _schedule_product(schedule, stage, row, column, tile, machine, depth)
     _pack_panels(schedule, scores, shared, tile, machine)
+
+
+def _place_rows(schedule: Schedule, attention: Attention, strip: Loop) -> None:
+    """Compute each row of a strip from its scores to its weights, with its statistics."""
+    weights, finish = attention.weights, attention.finish
+    place = attention.rows.index(weights)
+    before, after = attention.rows[:place], attention.rows[place + 1 :]
+    for stage in reversed(after):
+        schedule.compute_at(stage.name, strip)
+    if finish is not None:
+        schedule.compute_at(attention.output.name, strip)
+    kept = [stage for stage in before if finish is not None and reads(finish, stage)]
+    schedule.compute_at(weights.name, strip)
+    one_row = schedule[weights.name].loops[-2]
+    for stage in after:
+        schedule.reverse_compute_at(stage.name, one_row)
+    for stage in reversed(before):
+        schedule.compute_at(stage.name, strip if stage in kept else one_row)
 
 
 def _strip_rows(schedule: Schedule, scores: Stage, tile: Tile, machine: Machine) -> int:
@@ -158,7 +223,13 @@ def _strip_rows(schedule: Schedule, scores: Stage, tile: Tile, machine: Machine)
 
 
 def _schedule_product(
-    schedule: Schedule, stage: Stage, row: Loop, column: Loop, tile: Tile, machine: Machine
+    schedule: Schedule,
+    stage: Stage,
+    row: Loop,
+    column: Loop,
+    tile: Tile,
+    machine: Machine,
+    depth: int | None,
 ) -> None:
     """Compute the rows of a strip in register tiles."""
     lanes = machine.lanes(stage.tensor.dtype)
@@ -166,7 +237,11 @@ def _schedule_product(
     sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
     panel, in_panel = schedule.split(column, width)
     outer, inner = schedule.split(row, tile.rows)
-    schedule.reorder(panel, outer, *sums, inner, in_panel)
+    chunks: list[Loop] = []
+    if depth is not None:
+        chunk, sums[0] = schedule.split(sums[0], depth)
+        chunks = [chunk]
+    schedule.reorder(panel, *chunks, outer, *sums, inner, in_panel)
     fill_registers(schedule, inner, in_panel, width, lanes)
     back = schedule.cache_write(stage.name, at=outer)
     vectorize_copy(schedule, back.name, lanes)
