@@ -80,6 +80,10 @@ class FunctionWriter:
         self._allocas.append(f"  {ref} = alloca {type_text}, align {alignment}")
         return Value(ref, pointer)
 
+    def line_at_entry(self, instruction: str) -> None:
+        """Write an instruction without a result that runs once per call, after what is reserved."""
+        self._allocas.append(f"  {instruction}")
+
     def place(self, label: str) -> None:
         """Begin the block ``label``; the block before must have been ended."""
         self.lines.append(f"{label}:")
