@@ -160,8 +160,6 @@ def _log2_rest(x: Real) -> Real:
     return slope - _round(1 / mp.log(2), 32)
 
 
-
-
 def _cubic_weight(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
     return lambda z: z * mp.sqrt(z) / function(mp.sqrt(z)) if z > 0 else mp.mpf(0)
 

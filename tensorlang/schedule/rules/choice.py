@@ -158,7 +158,7 @@ def _choose_product(
     few = few_rows_limit(stage, contraction)
     name = _size(row_extent)
     if not few or not rows.is_at_most(few) or (name is None and not row_extent.is_constant):
-        plan = plan_product(stage, contraction, machine, rows, columns, steps)
+        plan = plan_product(stage, contraction, machine, rows, columns, steps, sizes=sizes)
         return Choice(product=plan)
     bound = next(limit for limit in (*_FEW_STEPS, few) if rows.is_at_most(limit))
     plan = plan_product(stage, contraction, machine, rows, columns, steps, few=True)

@@ -14,11 +14,12 @@ A product of few rows is bound by reading the other operand, and is scheduled by
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import TYPE_CHECKING
 
-from tensorlang.ir.affine import linear_coefficient
+from tensorlang.ir.affine import Var, linear_coefficient, substitute
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import Load
 from tensorlang.schedule.rules.facts import ANY, Facts, Range
@@ -36,23 +37,31 @@ if TYPE_CHECKING:
 _L2_SHARE = 2
 """A packed panel fills at most this part of the level-2 cache."""
 
+_SMALL_BAND = 4
+_LARGE_BAND = 16
+"""Tiles of rows of a task, where few columns are no work for all threads."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProductPlan:
     """The register tile of a product, and how much of it is done at a time.
 
     ``depth`` are the steps of its sum that a panel holds (None: all), ``share`` the columns that a
-    thread takes at a time where there are no panels (None: by what is known of their number).
+    thread takes at a time where there are no panels (None: by what is known of their number),
+    ``band`` the tiles of rows that a thread takes at a time (None: all, threads take panels).
     """
 
     tile: Tile
     depth: int | None = None
     share: int | None = None
+    band: int | None = None
 
     def __str__(self) -> str:
-        depth = "" if self.depth is None else f", {self.depth} steps at a time"
-        share = "" if self.share is None else f", {self.share} columns at a time"
-        return f"tiles of {self.tile.rows} rows and {self.tile.vectors} vectors{depth}{share}"
+        parts = [f"tiles of {self.tile.rows} rows and {self.tile.vectors} vectors"]
+        parts += [f"{self.depth} steps at a time"] if self.depth is not None else []
+        parts += [f"{self.share} columns at a time"] if self.share is not None else []
+        parts += [f"{self.band} tiles of rows at a time"] if self.band is not None else []
+        return ", ".join(parts)
 
 
 def plan_product(
@@ -64,28 +73,53 @@ def plan_product(
     steps: Range = ANY,
     *,
     few: bool = False,
+    sizes: Mapping[Var, int] | None = None,
 ) -> ProductPlan:
     """Return the plan that is best for so many rows, columns and steps of the sum.
 
-    ``few``: of the loops for few rows, which have no panels.
+    ``few``: of the loops for few rows, which have no panels. ``sizes`` are those of the calls to
+    come, where they are no numbers in the definition.
     """
     if few:
         tile, share = plan_few_rows(stage, contraction, machine, rows, columns)
         return ProductPlan(tile, share=share)
     lanes = machine.lanes(stage.tensor.dtype)
     packed = packed_width(contraction.column_operand, stage.axes[-1].variable)
-    tile = choose_tile(
-        machine,
-        stage.tensor.dtype,
-        rows,
-        columns,
-        row_stride=_row_stride(stage, contraction),
-        parallel_columns=len(stage.axes) == 2,
-        vectors=None if packed is None else -(-packed // lanes),
-    )
-    width = tile.vectors * lanes
-    most = _most_steps(stage, machine, width)
-    return ProductPlan(tile, most if steps.exact is not None and steps.exact > most else None)
+
+    def tile_for(*, parallel_columns: bool) -> Tile:
+        return choose_tile(
+            machine,
+            stage.tensor.dtype,
+            rows,
+            columns,
+            row_stride=_row_stride(stage, contraction),
+            like_stride=None if sizes is None else _row_stride(stage, contraction, sizes),
+            parallel_columns=parallel_columns,
+            vectors=None if packed is None else -(-packed // lanes),
+        )
+
+    tile = tile_for(parallel_columns=False)
+    band = _band(stage, machine, tile, rows, columns)
+    if band is None:
+        tile = tile_for(parallel_columns=len(stage.axes) == 2)
+    most = _most_steps(stage, machine, tile.vectors * lanes)
+    depth = most if steps.exact is not None and steps.exact > most else None
+    return ProductPlan(tile, depth, band=band)
+
+
+def _band(stage: Stage, machine: Machine, tile: Tile, rows: Range, columns: Range) -> int | None:
+    """Return the tiles of rows that a thread takes at a time; None where panels are enough.
+
+    Each band packs its panels anew, which few tiles would not be worth.
+    """
+    if columns.exact is None or machine.cores == 1 or len(stage.axes) != 2:
+        return None
+    panels = -(-columns.exact // (tile.vectors * machine.lanes(stage.tensor.dtype)))
+    if panels > machine.cores:
+        return None
+    tiles = _LARGE_BAND * machine.cores if rows.exact is None else -(-rows.exact // tile.rows)
+    band = min(_LARGE_BAND, -(-tiles // machine.cores))
+    return band if band >= _SMALL_BAND else None
 
 
 def schedule_contraction(
@@ -135,22 +169,26 @@ def schedule_contraction(
     else:
         written_out = []
         strip, in_strip = schedule.split(row, tile.rows)
+    bands: list[Loop] = []
+    if plan.band is not None and tall is None and not inside:
+        band, strip = schedule.split(strip, plan.band)
+        bands = [band]
     if epilogue is None:
         sums = list(schedule[stage.name].loops[-len(stage.reduction_axes) :])
         blocks, sums = _block_sums(schedule, stage, sums, machine, width, plan.depth)
         tile_loops = (*sums, in_strip, *written_out, in_panel)
-        schedule.reorder(*outside, panel, *blocks, *inside, strip, *tile_loops)
+        schedule.reorder(*outside, *bands, panel, *blocks, *inside, strip, *tile_loops)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
     else:
         blocks = []
-        schedule.reorder(*outside, panel, *inside, strip, in_strip, in_panel)
+        schedule.reorder(*outside, *bands, panel, *inside, strip, in_strip, in_panel)
         schedule.compute_at(stage.name, strip, scope="local")
         schedule_tile(schedule, stage, tile.rows, width, lanes)
         fill_registers(schedule, in_strip, in_panel, width, lanes)
     if epilogue is None:  # before loops are fused: boxes are plain to see
         back = schedule.cache_write(stage.name, at=strip)
         vectorize_copy(schedule, back.name, lanes)
-    outer = schedule.fuse(*outside, panel) if outside else panel
+    outer = schedule.fuse(*outside, panel) if outside else [*bands, panel][0]
     schedule.parallel(outer)
     if outside:
         return
@@ -215,13 +253,15 @@ def _most_steps(stage: Stage, machine: Machine, width: int) -> int:
     return machine.l2_bytes // _L2_SHARE // (width * stage.tensor.dtype.bits // 8)
 
 
-def _row_stride(stage: Stage, contraction: Contraction) -> int | None:
-    """Return the bytes between two rows of the rows' operand, if its shape is constant."""
+def _row_stride(
+    stage: Stage, contraction: Contraction, sizes: Mapping[Var, int] | None = None
+) -> int | None:
+    """Return the bytes between two rows of the rows' operand, if its shape is known."""
     load = contraction.row_operand
     variable = stage.axes[contraction.rows[-1]].variable
     stride = 0
     for axis, index in enumerate(load.indices):
-        behind = load.tensor.shape[axis + 1 :]
+        behind = [substitute(extent, sizes or {}) for extent in load.tensor.shape[axis + 1 :]]
         coefficient = linear_coefficient(index, variable)
         if coefficient is None:
             return None

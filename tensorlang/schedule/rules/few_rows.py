@@ -8,7 +8,7 @@ Input (matmul, M <= 32)             Output (512-bit vectors, f32)
             for k in K: ...                     for j.i.o ... panels of columns
                                                     for i.o ... tiles
                                                         for k.i in 64:
-                                                            prefetch B[k, the next panel]
+                                                            prefetch B[k, the panel after the next]
                                                             unrolled rows, vectors of columns
 
 Packing would cost as much as the product itself. A block of the reduction is run over all panels
@@ -45,8 +45,9 @@ _DEPTH = 64
 _DEPTH_OF_A_VECTOR = 16
 """Steps of the reduction in a block: a hardware prefetcher follows about as many streams."""
 
-_STEP = 1.5
-"""Cycles that a step takes besides, by measurement: each reads another row, at a new place."""
+_AHEAD = 2
+"""Panels whose rows are asked for before they are read: into level 2, which can wait for more lines
+at a time than level 1."""
 
 _DOTS = 8
 """Columns of a tile of scalar products: as many streams at a time."""
@@ -96,7 +97,6 @@ def plan_few_rows(
         most_vectors=_DOTS if along_sums else 4,
         lanes=1 if along_sums else None,
         parallel_columns=False,
-        step=_STEP,
     )
     if columns.exact is None:
         return tile, None
@@ -189,7 +189,7 @@ def _stream_columns(
         schedule.parallel(group)
     operand = contraction.column_operand.tensor
     if tile.rows > 1 and operand in schedule.definition.inputs:
-        schedule.prefetch(operand.name, at=step, ahead=1, along=panel)
+        schedule.prefetch(operand.name, at=step, ahead=_AHEAD, along=panel, locality=2)
     fill_registers(schedule, in_strip, in_panel, width, lanes)
     back = schedule.cache_write(stage.name, at=strip)
     vectorize_copy(schedule, back.name, lanes)

@@ -5,9 +5,10 @@ Output: ``Tile(rows=9, vectors=3)``: 27 sums in registers, 3 vectors of columns,
 
 One step of the reduction loads ``vectors`` vectors of columns, broadcasts ``rows`` elements, and
 issues rows x vectors multiply-adds. The model counts the cycles of a multiply-add that counts: two
-multiply-adds or two loads a cycle, four cycles of latency, and the share of the tiles that lies
-outside the result. Rows whose distance is a multiple of the level-1 cache's way fall into one set
-of it, so that more of them than it has ways are read from level 2 in each step.
+multiply-adds or two loads a cycle, four instructions, four cycles of latency, and the share of the
+tiles that lies outside the result. Rows at an unknown distance take an addition each to find. Rows
+whose distance is a multiple of the level-1 cache's way fall into one set of it, so that more of
+them than it has ways are read from level 2 in each step.
 
 The trade of loads against multiply-adds follows K. Goto and R. van de Geijn, "Anatomy of
 High-Performance Matrix Multiplication" (2008).
@@ -26,13 +27,18 @@ from tensorlang.schedule.rules.machine import Machine
 
 _LATENCY = 4
 _PER_CYCLE = 2
+_LOADS_PER_CYCLE = 1.6
+_ISSUED = 4
+_OF_THE_LOOP = 3
+"""Instructions of a step besides: two counters and a branch."""
+
 _WAY = 4096
 """Bytes of a way of the level-1 cache: the size of a page, on every processor of today."""
 
 _LINE = 64
 _CONFLICT = 0.06
-_STEP = 0.3
-"""Cycles of a step that are lost to what is neither a load nor a multiply-add, by measurement."""
+_STEP = 1.5
+"""Cycles of a step that no unit of the model accounts for: measured with panels in level 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,33 +57,36 @@ def choose_tile(
     columns: Range = ANY,
     *,
     row_stride: int | None = None,
+    like_stride: int | None = None,
     most_vectors: int = 4,
     lanes: int | None = None,
     parallel_columns: bool = True,
-    step: float = _STEP,
     vectors: int | None = None,
 ) -> Tile:
     """Return the tile that the model finds fastest.
 
-    ``row_stride`` is the distance in bytes of two rows of the rows' operand, if it is known.
+    ``row_stride`` is the distance in bytes of two rows of the rows' operand, if it is known;
+    ``like_stride`` what it is in the calls to come, though the code must not rely on it.
     ``lanes`` are the columns of a vector; one, where the lanes run along the reduction.
     ``parallel_columns``: threads take panels of columns, which should come out even.
-    ``step`` are the cycles of a step that no unit of the model accounts for. ``vectors``: their
-    number, where it is given by how the columns lie.
+    ``vectors``: their number, where it is given by how the columns lie.
     """
     lanes = lanes or machine.lanes(dtype)
 
     def cost(tile: Tile) -> float:
         accumulators = tile.rows * tile.vectors
-        cycles = max(accumulators / _PER_CYCLE, (tile.rows + tile.vectors) / _PER_CYCLE, _LATENCY)
+        loads = tile.rows + tile.vectors
+        issued = accumulators + loads + _OF_THE_LOOP + (tile.rows if row_stride is None else 0)
+        units = accumulators / _PER_CYCLE, loads / _LOADS_PER_CYCLE, issued / _ISSUED
+        cycles = max(*units, _LATENCY)
         width = tile.vectors * lanes
         padded = _padding(rows.high, tile.rows) * _expected_padding(columns, width)
-        conflict = 1 + _CONFLICT * _thrashing(machine, tile.rows, row_stride)
+        conflict = 1 + _CONFLICT * _thrashing(machine, tile.rows, row_stride or like_stride)
         uneven = 1.0
         if parallel_columns and columns.exact:
             panels = -(-columns.exact // width)
             uneven = (3 + _padding(panels, machine.cores)) / 4  # not every call is parallel
-        return (cycles + step) / accumulators * padded * conflict * uneven
+        return (cycles + _STEP) / accumulators * padded * conflict * uneven
 
     return min(_tiles(machine, rows, columns, lanes, most_vectors, vectors), key=cost)
 
@@ -127,9 +136,13 @@ def _expected_padding(extent: Range, unit: int) -> float:
 
 
 def _thrashing(machine: Machine, rows: int, stride: int | None) -> float:
-    """Return how likely the rows push one another out of the level-1 cache."""
+    """Return how much the rows push one another out of the level-1 cache.
+
+    About 1 where there are as many as ways; each row more is read from level 2 more often.
+    """
     ways = max(1, machine.l1_bytes // _WAY)
     if stride is None:  # sizes that are powers of two are common
-        return 0.5 if rows > ways * 3 // 4 else 0.0
+        return 0.5 * (rows / ways) ** 3 if rows > ways * 3 // 4 else 0.0
     sets = _WAY // gcd(stride, _WAY)
-    return 1.0 if sets * _LINE < _WAY and rows > sets * ways * 3 // 4 else 0.0
+    crowded = sets * _LINE < _WAY and rows > sets * ways * 3 // 4
+    return max(1.0, rows / (sets * ways)) ** 3 if crowded else 0.0

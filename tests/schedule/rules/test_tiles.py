@@ -63,6 +63,12 @@ def test_narrow_results_have_narrow_tiles():
 
 
 def test_threads_get_a_panel_each():
-    assert choose_tile(AVX512, tl.f32, columns=Range(32, 32)).vectors == 1
-    alone = choose_tile(AVX512, tl.f32, columns=Range(32, 32), parallel_columns=False)
-    assert alone.vectors == 2
+    assert choose_tile(AVX512, tl.f32, columns=Range(64, 64)).vectors == 2
+    alone = choose_tile(AVX512, tl.f32, columns=Range(64, 64), parallel_columns=False)
+    assert alone.vectors == 4
+
+
+@pytest.mark.parametrize("rows", [29, 24])
+def test_many_rows_at_a_distance_of_a_way_are_worse_than_fewer(rows):
+    tile = choose_tile(AVX512, tl.f32, Range(rows * 8, rows * 8), Range(16, 16), row_stride=4096)
+    assert tile.rows < 16

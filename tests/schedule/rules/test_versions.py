@@ -52,6 +52,13 @@ def test_the_versions_of_a_product():
     assert "for k.o in" in deep
 
 
+def test_few_columns_are_shared_by_bands_of_rows():
+    text = str(tl.schedule(product).default(sizes={"M": 4096, "N": 32, "K": 500}))
+    assert "parallel for i.o.o in" in text
+    small = str(tl.schedule(product).default(sizes={"M": 40, "N": 32, "K": 500}))
+    assert "parallel for j.o in" in small
+
+
 def test_sizes_must_be_complete():
     with pytest.raises(tl.ScheduleError, match=r"sizes= lacks K\b[^$]*give every symbolic size"):
         tl.schedule(product).default(sizes={"M": 1, "N": 2})
