@@ -8,6 +8,8 @@ faster to make than objects, and LLVM's parser checks it anyway.
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from tensorlang.backends.llvm.types import Type, Value
 
@@ -79,6 +81,15 @@ class FunctionWriter:
         ref = self.name("stack")
         self._allocas.append(f"  {ref} = alloca {type_text}, align {alignment}")
         return Value(ref, pointer)
+
+    @contextmanager
+    def at_entry(self) -> Generator[None, None, None]:
+        """Write into the entry block for a while, once per call of the function; no branches."""
+        before, self.lines = self.lines, self._allocas
+        try:
+            yield
+        finally:
+            self.lines = before
 
     def place(self, label: str) -> None:
         """Begin the block ``label``; the block before must have been ended."""
