@@ -12,21 +12,25 @@ from __future__ import annotations
 
 import threading
 from functools import cache
-from typing import Any, Protocol
+from itertools import zip_longest
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tensorlang.driver.keys import Origin
 from tensorlang.ir.printer import format_program
 from tensorlang.ir.program import Program
 from tensorlang.ir.specialize import fix_sizes
 from tensorlang.runtime.sizes import Binding
-from tensorlang.schedule.rules import chooser
+from tensorlang.schedule.rules import LEAST_SECONDS, chooser
 from tensorlang.schedule.schedule import Schedule
 
-_LONG = 50e-6
-"""Seconds of estimated work on one thread from which a call may want a version of its own."""
+if TYPE_CHECKING:
+    from tensorlang.schedule.rules.choice import Choice
 
-_MOST = 32
+_MOST = 64
 """Versions that a function has at most, besides the general one, which serves what is left."""
+
+_ALIKE = 6
+"""Versions that may be made where one with fewer sizes fixed would do for all of them."""
 
 
 class Versions(Protocol):
@@ -80,20 +84,32 @@ class DefaultVersions:
         self._target = target
         self._names = [size.name for size in schedule.definition.sizes]
         self._chooser = cache(lambda: chooser(schedule.definition, target))
-        self._chosen: set[Any] = set()
+        self._chosen: set[Choice] = set()
         self._programs: dict[Any, Program] = {}
         self._lock = threading.Lock()
 
     def choose(self, binding: Binding) -> Any:
         """Return the choice of a call; None for short ones."""
-        if not self._names or binding.work.serial_seconds < _LONG:
+        if not self._names or binding.work.serial_seconds < LEAST_SECONDS:
             return None
-        sizes = dict(zip(self._names, binding.sizes, strict=True))
-        choice = self._chooser().choose(sizes)
+        chooser = self._chooser()
+        if binding.work.serial_seconds < chooser.least_seconds:
+            return None
+        choices = chooser.choose(dict(zip(self._names, binding.sizes, strict=True)))
         with self._lock:
-            if len(self._chosen) < _MOST:
-                self._chosen.add(choice)
-            return choice if choice in self._chosen else None
+            for choice, broader in zip_longest(choices, choices[1:]):
+                if choice in self._chosen:
+                    return choice
+                if len(self._chosen) < _MOST and self._within(broader) < _ALIKE:
+                    self._chosen.add(choice)
+                    return choice
+        return None
+
+    def _within(self, broader: Choice | None) -> int:
+        """Return how many versions were chosen for whose calls ``broader`` would do."""
+        if broader is None:
+            return 0
+        return sum(set(broader.fixed) < set(choice.fixed) for choice in self._chosen)
 
     def program(self, choice: Any) -> Program:
         """Return the program of a version, made by the rules."""

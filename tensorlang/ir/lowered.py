@@ -33,6 +33,7 @@ class Buffer:
     ``scope`` "global" is memory (of the caller, or a temporary); "local" is private to one
     iteration of the loops around its allocation, of constant size, meant for registers.
     ``alignment`` is a promise in bytes. Vectors stored to a ``streamed`` buffer go past the caches.
+    A buffer with ``gaps`` has places that no element has, between its rows.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Buffer:
     scope: Scope = "global"
     alignment: int = 1
     streamed: bool = False
+    gaps: bool = False
 
     def __repr__(self) -> str:
         return self.name

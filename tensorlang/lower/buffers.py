@@ -15,7 +15,7 @@ from tensorlang.ir.affine import ONE, ZERO, Affine, Min, Var, affine, maximum
 from tensorlang.ir.definition import Tensor
 from tensorlang.ir.lowered import Buffer
 from tensorlang.ir.program import Alloc
-from tensorlang.lower.storage import physical_index, physical_shape
+from tensorlang.lower.storage import has_gaps, physical_index, physical_shape
 
 ArrayLayout: TypeAlias = Literal["contiguous", "inner", "any"]
 """What is known of an array that the caller passes: row-major without gaps, unit stride along the
@@ -81,7 +81,14 @@ def owned_home(alloc: Alloc) -> Home:
     if alloc.scope == "local":
         shape = tuple([_constant_extent(alloc, extent) for extent in shape])
     tensor = alloc.tensor
-    buffer = Buffer(tensor.name, tensor.dtype, _product(shape), alloc.scope, TEMPORARY_ALIGNMENT)
+    buffer = Buffer(
+        tensor.name,
+        tensor.dtype,
+        _product(shape),
+        alloc.scope,
+        TEMPORARY_ALIGNMENT,
+        gaps=alloc.scope == "global" and has_gaps(alloc),
+    )
     return Home(buffer, row_major_strides(shape), alloc)
 
 

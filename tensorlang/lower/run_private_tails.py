@@ -14,8 +14,9 @@ instance that counts, so it may hold anything, as long as the storage has room f
 (``storage.has_room``) and every read stays in memory: a read along an unguarded axis is proved in
 bounds, or clamped, or, where it depends on a vector's lane, made lazy (``where(j < N, ..., 0)``).
 
-This is done for writes to ``local`` storage, for loops with ``tail="pad"``, and for copies: the
-lanes that a packed copy has beyond the tensor are filled with zeros.
+This is done for writes to ``local`` storage, for loops with ``tail="pad"``, for vectors that end in
+the gap behind a row, and for copies: the lanes that a packed copy has beyond the tensor are filled
+with zeros.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from tensorlang.lower.data import depends_on_data
 from tensorlang.lower.known import Known, known_of
 from tensorlang.lower.place import Place
 from tensorlang.lower.safe_reads import Filled, SafeReads
-from tensorlang.lower.storage import has_room, is_lane_axis, room_along
+from tensorlang.lower.storage import has_gaps, has_room, is_lane_axis, room_along
 
 
 def run_private_tails(program: Program) -> Program:
@@ -92,9 +93,12 @@ def _is_wanted(compute: Compute, alloc: Alloc, form: Affine, axis: int, place: P
         for loop in place.loops
     ):
         return True
-    if compute.stage.copies is None or not is_lane_axis(alloc, axis):
+    if not is_lane_axis(alloc, axis):
         return False
-    return alloc.layout is not None or depends_on(form, place.variables("vectorized"))
+    is_vector = depends_on(form, place.variables("vectorized"))
+    if compute.stage.copies is None:
+        return is_vector and has_gaps(alloc)
+    return is_vector or alloc.layout is not None
 
 
 def _reads_data_dependent(stage: Stage) -> bool:

@@ -63,12 +63,25 @@ def has_padding(alloc: Alloc) -> bool:
 
     Those between rows that are set apart, as ``pad_storage`` does, are reached by nobody.
     """
+    return _has_spare_places(alloc) and not _keeps_rows(alloc.layout)
+
+
+def has_gaps(alloc: Alloc) -> bool:
+    """Tell whether rows of ``alloc`` are set apart, as ``pad_storage`` does."""
+    return _has_spare_places(alloc) and _keeps_rows(alloc.layout)
+
+
+def _has_spare_places(alloc: Alloc) -> bool:
     layout = alloc.layout
     if layout is None or layout.folded:
         return False
-    if all(affine(variable) in layout.indices for variable in layout.variables):
-        return False
     return _product(layout.shape) != _product(alloc.shape)
+
+
+def _keeps_rows(layout: Layout | None) -> bool:
+    return layout is None or all(
+        affine(variable) in layout.indices for variable in layout.variables
+    )
 
 
 def _product(shape: tuple[Affine, ...]) -> Affine:

@@ -183,6 +183,18 @@ def clipping_guard(stage: Stage, box: Box, around: Extents) -> tuple[Affine, ...
     return tuple(forms)
 
 
+def keeping_guard(stage: Stage, box: Box, kept: Box, around: Extents) -> tuple[Affine, ...]:
+    """Return the forms, over the stage's own variables, that keep a box inside another one."""
+    forms: list[Affine] = []
+    pairs = zip(stage.axes, box, kept, strict=True)
+    for axis, (origin, extent), (first, count) in pairs:
+        if not is_nonnegative(origin - first, around):
+            forms.append(axis.variable - first)
+        if not is_nonnegative(first + count - origin - extent, around):
+            forms.append(first + count - 1 - axis.variable)
+    return tuple(forms)
+
+
 def written_guard(
     place: Place, stage: Stage, box: Box, around: Extents
 ) -> tuple[tuple[Affine, ...], bool]:

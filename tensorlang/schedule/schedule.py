@@ -413,7 +413,9 @@ class Schedule(Session):
                 Refusal(f"sizes= lacks {', '.join(missing)}", "give every symbolic size"),
                 "default()",
             )
-        return self.default_version(chooser(self.definition, target).choose(sizes), target)
+        choices = chooser(self.definition, target).choose(sizes)
+        open_choices = [choice for choice in choices if not choice.fixed]
+        return self.default_version(open_choices[0] if open_choices else None, target)
 
     def default_version(self, choice: Choice | None, target: str = "cpu") -> Self:
         """Apply the rules' steps for a version that a ``chooser`` chose; None: the general.

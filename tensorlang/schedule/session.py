@@ -29,6 +29,15 @@ from tensorlang.schedule.tree import find_loop
 from tensorlang.source import user_location
 
 
+def checked(primitive: Primitive, program: Program) -> Outcome:
+    """Return what a primitive makes of a program; raise ``Refusal`` if it may not."""
+    primitive.check(program)
+    outcome: Outcome = primitive.apply(program)
+    require_prefetches(program, outcome.program)
+    _require_units(outcome.program)
+    return outcome
+
+
 def _require_units(program: Program) -> None:
     """Refuse a step after which a sort or a scatter could not run as a whole."""
     broken = find_broken_unit(program.body)
@@ -156,10 +165,7 @@ class Session:
                 tuple(self._recorded(argument) for argument in step.arguments),
                 {key: self._recorded(value) for key, value in step.keywords.items()},
             )
-            primitive.check(before)
-            outcome: Outcome = primitive.apply(before)
-            require_prefetches(before, outcome.program)
-            _require_units(outcome.program)
+            outcome = checked(primitive, before)
         except Refusal as refusal:
             raise self._error(refusal, self._described(step)) from None
         self._history.append(outcome.program)

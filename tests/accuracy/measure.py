@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 
+import numba
 import numpy as np
 
 import tensorlang as tl
@@ -70,12 +71,13 @@ def compiled(name: str, kind: str, target: str) -> Callable[..., np.ndarray]:
 
 def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Return the errors of ``got`` in units of its last place; inf where NaN or inf is wrong."""
+    if got.dtype == np.float32 and exact.dtype == np.float64:
+        found = np.empty(exact.size)
+        _single_errors()(got, exact, found)
+        return found
     information = np.finfo(got.dtype)
     with np.errstate(all="ignore"):
-        if exact.dtype == np.float64:  # a power of two by its bits: far faster than frexp
-            power = (exact.view(np.int64) & 0x7FF0_0000_0000_0000).view(np.float64)
-        else:
-            power = np.ldexp(exact.dtype.type(0.5), np.frexp(exact)[1])
+        power = np.ldexp(exact.dtype.type(0.5), np.frexp(exact)[1])
         unit = np.maximum(power, exact.dtype.type(information.tiny))
         unit *= exact.dtype.type(information.eps)
         found = np.abs(got - exact) / unit
@@ -85,6 +87,27 @@ def errors(got: np.ndarray, exact: np.ndarray) -> np.ndarray:
             same = (got[odd] == rounded) | (np.isnan(got[odd]) & np.isnan(rounded))
             found[odd] = np.where(same, 0, np.inf)
     return found.astype(np.float64, copy=False)
+
+
+@cache
+def _single_errors() -> Callable[[np.ndarray, np.ndarray, np.ndarray], None]:
+    """Return ``errors`` of f32 as one loop, six times as fast: half of a long measurement's time.
+
+    It is numba's code, not ours: what measures must not depend on what is measured.
+    """
+    exponent, tiny, spacing = np.int64(0x7FF0_0000_0000_0000), 2.0**-126, 2.0**-23
+
+    @numba.njit
+    def compare(got: np.ndarray, exact: np.ndarray, found: np.ndarray) -> None:
+        for n in range(exact.size):
+            want = exact[n]
+            power = np.int64(np.float64(want).view(np.int64) & exponent).view(np.float64)
+            error = abs(np.float64(got[n]) - want) / (max(power, tiny) * spacing)
+            rounded = np.float32(want)
+            same = (got[n] == rounded) | ((got[n] != got[n]) & (rounded != rounded))
+            found[n] = error if error < np.inf else (0.0 if same else np.inf)
+
+    return compare
 
 
 def singles(name: str, target: str, first: int, count: int, step: int = 1) -> Tally:

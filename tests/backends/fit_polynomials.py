@@ -145,9 +145,19 @@ _near_erf = _of_square(
     mp.erf, 2 / mp.sqrt(mp.pi) - 1, -2 / mp.sqrt(mp.pi) / 3, lambda f, x, z: f(x) / x - 1
 )
 _log = _of_square(mp.atanh, mp.mpf(2) / 3, mp.mpf(2) / 5, lambda f, x, z: (2 * f(x) / x - 2) / z)
+_two_log2e = 2 / mp.log(2)
 _pow = _of_square(
-    mp.atanh, mp.mpf(2) / 5, mp.mpf(2) / 7, lambda f, x, z: (2 * f(x) / x - 2 - z * 2 / 3) / z**2
+    lambda x: _two_log2e * mp.atanh(x),
+    _two_log2e / 5,
+    _two_log2e / 7,
+    lambda f, x, z: (f(x) / x - _two_log2e * (1 + z / 3)) / z**2,
 )
+
+
+def _log2_rest(x: Real) -> Real:
+    """Return log2(1 + x) / x without the log2 e that is taken apart, in f32."""
+    slope = mp.log(1 + x, 2) / x if abs(x) > TINY else 1 / mp.log(2)
+    return slope - _round(1 / mp.log(2), 32)
 
 
 def _cubic_weight(function: Callable[[Real], Real]) -> Callable[[Real], Real]:
@@ -159,6 +169,7 @@ _half = mp.mpf("0.5003")
 _quarter_pi = (mp.pi / 4) ** 2 * mp.mpf("1.002")
 _eighth_pi = (mp.sqrt(2) - 1) ** 2 * mp.mpf("1.001")
 _mantissa = mp.mpf("0.02945")
+_least, _greatest = (mp.sqrt(0.5) - 1) * mp.mpf("1.0005"), (mp.sqrt(2) - 1) * mp.mpf("1.0005")
 _exp = lambda r: (mp.expm1(r) - r) / r**2 if abs(r) > TINY else mp.mpf(1) / 2  # noqa: E731
 _exp2 = lambda r: (mp.mpf(2) ** r - 1) / r if abs(r) > TINY else mp.log(2)  # noqa: E731
 _far_erf = lambda t: -mp.log(mp.erfc(t), 2)  # noqa: E731
@@ -179,7 +190,11 @@ FITS: dict[str, tuple[Any, Any, Real, Real, int, int]] = {
     "cos": (_cosine, lambda z: z * z / mp.cos(mp.sqrt(z)), mp.mpf(0), _quarter_pi, 3, 6),
     "asin": (_asin, _cubic_weight(mp.asin), mp.mpf(0), mp.mpf("0.2501"), 5, 13),
     "atan": (_atan, _cubic_weight(mp.atan), mp.mpf(0), _eighth_pi, 5, 11),
-    "pow": (_pow, lambda z: z * z / 2, mp.mpf(0), _mantissa, 0, 7),
+    "pow": (_pow, lambda z: z * z / _two_log2e, mp.mpf(0), _mantissa, 3, 7),
+    "log2_": (
+        _log2_rest, lambda x: abs(x / mp.log(1 + x, 2)) if abs(x) > TINY else mp.log(2),
+        _least, _greatest, 10, 0,
+    ),
 }  # fmt: skip
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -147,6 +148,26 @@ def test_zeroed_each_time() -> None:
         code, got, _ = call_with(program(body, (n, rows), (x,), (y,)), used, 9, 4)
         assert code == 0
         np.testing.assert_array_equal(got, np.full(4, 8))
+
+
+@pytest.mark.parametrize("size", [4096, 5000])
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_gaps_between_rows_begin_as_zero(size: int, kind: str) -> None:
+    """Vectors pass through them, and what was in the memory before may be slow to multiply."""
+    n, rows = Var("N"), Var("R")
+    x, y = buffer("X", f32, n), buffer("Y", f32, rows)
+    apart = replace(buffer("apart", f32, affine(size)), gaps=True)
+    i, j = Var("i"), Var("j")
+    total = loop(j, affine(size), store(y, i, call("add", load(y, i), load(apart, j))))
+    body = loop(i, rows, Allocate(apart, seq(store(y, i, Const(0.0, f32)), total)), kind)
+    with memory() as used:
+        for _ in range(2):
+            dirty = used.allocate(64, -(-4 * size // 64) * 64)
+            ctypes.memset(dirty, 0x7F, 4 * size)
+            used.free(dirty)
+            code, got, _ = call_with(program(body, (n, rows), (x,), (y,)), used, 1, 3)
+            assert code == 0
+            np.testing.assert_array_equal(got, np.zeros(3))
 
 
 def test_small_constant_temporaries_stay_on_the_stack() -> None:

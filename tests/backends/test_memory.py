@@ -65,6 +65,15 @@ def test_every_second_element_of_a_full_vector(lanes: int) -> None:
     np.testing.assert_array_equal(run(program(body, (), (x,), (y,)), [values])[0], values[::2])
 
 
+def test_every_second_element_of_a_tail_is_not_gathered() -> None:
+    size = Var("N")
+    x, y = buffer("X", f32, affine(size) * 2), buffer("Y", f32, size)
+    body = lanes_over(size, 8, lambda i: store(y, i, load(x, i * 2 + 1)))
+    kernel = Kernel(program(body, (size,), (x,), (y,)), AVX2)
+    assert "gather" not in kernel.artefact.assembly
+    assert "vmaskmov" in kernel.artefact.assembly
+
+
 @pytest.mark.parametrize("dtype", [f32, f64, i32, i64, bool_])
 def test_store_to_one_address_keeps_the_last_active_lane(dtype: DType) -> None:
     size, lane = Var("N"), Var("lane")

@@ -134,6 +134,14 @@ def _placed() -> tl.Schedule:
     return s
 
 
+def _taken_along() -> tl.Schedule:
+    s = tl.schedule(blur)
+    s.vectorize(s.split("h/i", 8)[1])
+    outer, _ = s.split("blur/i", 12)
+    s.compute_at("h", outer)
+    return s
+
+
 def _read_twice() -> tl.Schedule:
     s = tl.schedule(centred)
     outer, _ = s.split("centred/i", 4)
@@ -355,6 +363,7 @@ CASES: dict[str, Case] = {
     "tail": Case(_tail, VECTORS, _doubled),
     "tiled": Case(_tiled, MATRICES, np.matmul),
     "copied": Case(_copied, MATRICES, np.matmul),
+    "taken along": Case(_taken_along, tuple([whole(n)] for n in (2, 7, 14, 30)), _blurred),
     "placed": Case(_placed, tuple([whole(n)] for n in (2, 3, 7, 10)), _blurred),
     "read twice": Case(_read_twice, VECTORS, lambda x: x * 3 - x[::-1] * 3, refused=True),
     "parallel reduction": Case(_parallel_reduction, MATRICES, np.matmul, refused=True),

@@ -53,6 +53,20 @@ SCHEDULING = (
         ("placed",),
     ),
     Mutation(
+        "compute_at takes loops along without their last block",
+        "tensorlang.schedule.move_nest:Nest.over",
+        "extents[outermost.variable] = (extent + (size - 1)) // size",
+        "extents[outermost.variable] = extent // size",
+        ("taken along",),
+    ),
+    Mutation(
+        "compute_at takes loops along without the guard of the last block",
+        "tensorlang.schedule.move_nest:Nest.over",
+        "tails.append(extent - 1 - own.position)",
+        "pass",
+        ("taken along",),
+    ),
+    Mutation(
         "compute_at forgets a reader outside",
         f"{PRIMITIVES}.compute_at:ComputeAt.check",
         "if id(place.compute) not in inside:",

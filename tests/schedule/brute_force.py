@@ -8,7 +8,8 @@ and narrow if it refuses what is.
     python -m tests.schedule.brute_force --count 2000
 
 prints, for each primitive, how many steps were accepted and refused, and how many of the refused
-were legal: by a documented restriction (``RESTRICTIONS``), or for no good reason.
+were legal: because there is nothing that they could act on (``EMPTY``), by a documented restriction
+(``RESTRICTIONS``), or for no good reason.
 """
 
 from __future__ import annotations
@@ -28,15 +29,27 @@ from tensorlang.ir.program import Program
 from tensorlang.ir.verify import VerificationError, verify_scheduled
 from tensorlang.schedule.primitives.base import Primitive
 from tensorlang.schedule.refusal import Refusal
+from tensorlang.schedule.session import checked
 from tests.schedule.checks import agrees, meets_conditions
 from tests.schedule.operators import CASES, Case
 from tests.schedule.random_steps import Call, random_call
 
+EMPTY = (
+    "nothing inside .* reads|is a loop of .* itself",
+    "compute_inline: .* is an output, which the caller sees whole",
+    "is streamed already",
+    "is no tail",
+    "has no tail",
+    "no axis of .* stands before axis 0",
+)
+"""Claims that nothing is there to act on: what the user wrote was meant for something else."""
+
 RESTRICTIONS = (
     "needs a constant number of iterations",
-    "has been scheduled already",
     "have been scheduled already",
     "needs a serial loop",
+    "one loop runs in one way",
+    "lanes, and blocks of .* would have more",
     "would be nested",
     "without being perfectly nested",
     "lanes of .* bits are more than",
@@ -49,20 +62,15 @@ RESTRICTIONS = (
     "stands inside the",
     "registers need constant ones",
     "is allocated inside",
-    "is no tail",
-    "has no tail",
     "several tails meet",
     "has been decomposed already",
     "is an output, which the caller sees whole",
     "named twice",
     "is no elementwise stage",
     "changes with an outer loop",
-    "does not divide the extent",
-    "nothing inside .* reads|is a loop of .* itself",
     "would combine into .* again",
+    "combines in a fixed order",  # which other orders of whole numbers do not show
     "is accumulated in place",
-    "is streamed already",
-    "no axis of .* stands before axis 0",
     "reads the same box of",
 )
 """Claims that restrict what a schedule may say, whatever the program computes."""
@@ -104,9 +112,18 @@ class Verdict:
     fault: str = ""
 
     @property
+    def is_empty(self) -> bool:
+        """Whether the step was refused since it would do nothing."""
+        return self._matches(EMPTY)
+
+    @property
     def is_restriction(self) -> bool:
         """Whether the step was refused by a documented restriction."""
-        return any(re.search(pattern, self.claim) for pattern in RESTRICTIONS)
+        return self._matches(RESTRICTIONS)
+
+    def _matches(self, patterns: tuple[str, ...]) -> bool:
+        claim = f"{self.call.name}: {self.claim}"
+        return any(re.search(pattern, claim) for pattern in patterns)
 
 
 def judge(
@@ -118,7 +135,7 @@ def judge(
         return None
     claim = ""
     try:
-        primitive.check(schedule.program)
+        checked(primitive, schedule.program)
     except Refusal as refusal:
         claim = refusal.claim
     try:
@@ -138,6 +155,10 @@ def find_fault(case: Case, program: Program, sizes: list[Mapping[str, int]]) -> 
     known = set(program.definition.sizes)
     if any(not variables_of(condition.form) <= known for condition in program.conditions):
         return "badly formed: a condition that no call can check"
+    if any(
+        condition.form.is_constant and condition.form.constant for condition in program.conditions
+    ):
+        return "badly formed: a condition that no call meets"
     for values in sizes:
         if not meets_conditions(program, values):
             continue
@@ -191,6 +212,7 @@ class Tally:
     accepted: int = 0
     refused: int = 0
     legal: int = 0
+    empty: int = 0
     restricted: int = 0
     narrow: int = 0
     claims: Counter[str] = field(default_factory=Counter)
@@ -214,26 +236,24 @@ def main() -> None:
                 print(schedule.to_python())
             continue
         tally.refused += 1
-        if verdict.legal and verdict.is_restriction:
+        if verdict.legal and verdict.is_empty:
+            tally.empty += 1
+        elif verdict.legal and verdict.is_restriction:
             tally.restricted += 1
         elif verdict.legal:
             tally.narrow += 1
             tally.claims[re.sub(r"[\w./#]+", "_", verdict.claim)] += 1
             if options.show:
                 print(f"NARROW: {verdict.call} is refused: {verdict.claim}\n{schedule}\n")
-    print(
-        f"{'primitive':22}{'accepted':>9}{'refused':>9}{'legal':>7}{'restricted':>11}{'narrow':>8}"
-    )
+    columns = ("accepted", "refused", "legal", "empty", "restricted", "narrow")
+    print(f"{'primitive':22}" + "".join(f"{column:>11}" for column in columns))
     for name, tally in sorted(tallies.items()):
-        print(
-            f"{name:22}{tally.accepted:9}{tally.refused:9}{tally.legal:7}"
-            f"{tally.restricted:11}{tally.narrow:8}"
-        )
-    legal = sum(tally.legal for tally in tallies.values())
-    narrow = sum(tally.narrow for tally in tallies.values())
-    restricted = sum(tally.restricted for tally in tallies.values())
-    print(f"legal steps: {legal}; refused by a documented restriction: {restricted / legal:.1%}")
-    print(f"refused for no good reason: {narrow / legal:.1%}")
+        print(f"{name:22}" + "".join(f"{getattr(tally, column):11}" for column in columns))
+    total = {column: sum(getattr(t, column) for t in tallies.values()) for column in columns}
+    legal = total["legal"] - total["empty"]
+    print(f"legal steps: {legal}, and {total['empty']} refused as nothing was there to act on")
+    print(f"refused by a documented restriction: {total['restricted'] / legal:.1%}")
+    print(f"refused for no good reason: {total['narrow'] / legal:.1%}")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@ How the address moves from lane to lane chooses the instruction:
     0    one scalar load, used by all lanes        store: the last active lane's value
     1    a vector load or store, masked in tails
     -1   the same, reversed
-    2    two vector loads and a shuffle
+    2    two vector loads and a shuffle; a scatter
     else gather and scatter
 
 Local buffers are never accessed through masked instructions, which would keep them out of
@@ -116,7 +116,7 @@ def _load_strided(context: Context, buffer: Buffer, offset: Affine, stride: int)
     lanes, mask = context.lanes, context.mask
     start = lane_zero(context, offset)
     inside = _is_inside(context, buffer, start, stride * (lanes - 1))
-    if inside and buffer in context.private and abs(stride) != 1:
+    if inside and buffer.scope == "local" and buffer in context.private and abs(stride) != 1:
         return _load_lane_by_lane(context, buffer, start, stride)
     unmasked = mask is None or inside
     if stride in (1, -1):
@@ -126,8 +126,9 @@ def _load_strided(context: Context, buffer: Buffer, offset: Affine, stride: int)
             selected = _reversed(context, selected)
         loaded = _load_vector(context, buffer, lowest, selected)
         return loaded if stride == 1 else _reversed(context, loaded)
-    if stride == 2 and unmasked and lanes % 2 == 0:
-        return _load_every_second(context, buffer, start)
+    if stride == 2 and lanes % 2 == 0 and (unmasked or _has_masked_loads(context, buffer)):
+        selected = None if mask is None or inside else mask.value
+        return _load_every_second(context, buffer, start, selected)
     return _gather_steps(context, buffer, start, stride)
 
 
@@ -193,14 +194,33 @@ def _store_vector(
     context.writer.line(f"call void {name}({operands})")
 
 
-def _load_every_second(context: Context, buffer: Buffer, start: Affine) -> Value:
-    """Load elements 0, 2, 4, ... through two vectors that read nothing after the last of them."""
-    lanes = context.lanes
-    first = _load_vector(context, buffer, start, None)
-    second = _load_vector(context, buffer, start + (lanes - 1), None)
+def _load_every_second(
+    context: Context, buffer: Buffer, start: Affine, mask: Value | None
+) -> Value:
+    """Load elements 0, 2, 4, ... through two vectors that read nothing after the last of them.
+
+    Under a ``mask`` they read those elements alone whose lanes are active.
+    """
+    lanes, builder = context.lanes, context.builder
+    lower, upper = None, None
+    if mask is not None:
+        none = Value("zeroinitializer", mask.type)
+        half = lanes // 2
+        lower = builder.shuffle(mask, none, [n for lane in range(half) for n in (lane, lanes)])
+        upper = builder.shuffle(
+            mask, none, [n for lane in range(half, lanes) for n in (lanes, lane)]
+        )
+    first = _load_vector(context, buffer, start, lower)
+    second = _load_vector(context, buffer, start + (lanes - 1), upper)
     even = list(range(0, lanes, 2))
     odd = list(range(lanes + 1, 2 * lanes, 2))
-    return context.builder.shuffle(first, second, even + odd)
+    return builder.shuffle(first, second, even + odd)
+
+
+def _has_masked_loads(context: Context, buffer: Buffer) -> bool:
+    """Tell whether the processor has an instruction for a vector load that leaves lanes out."""
+    bits = memory_type(buffer.dtype).bits
+    return bits in (32, 64) and context.options.target.vector_bits >= 256
 
 
 def _load_lane_by_lane(context: Context, buffer: Buffer, start: Affine, stride: int) -> Value:

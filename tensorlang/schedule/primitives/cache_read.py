@@ -25,7 +25,7 @@ from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Scope, Stmt
 from tensorlang.ir.walk import sequence
-from tensorlang.schedule.boxes import clipping_guard, reads_box
+from tensorlang.schedule.boxes import clipping_guard, keeping_guard, reads_box
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
@@ -97,7 +97,12 @@ class CacheRead:
             self.tensor.dtype,
         )
         stage = copy_stage(local, self.tensor)
-        guard = clipping_guard(stage, box, self._around(program))
+        around = self._around(program)
+        guard = clipping_guard(stage, box, around)
+        stored = find_alloc(program.body, self.tensor)
+        if stored is not None:  # the tensor may have storage for a part of itself only
+            kept = tuple(zip(stored.origin, stored.shape, strict=True))
+            guard += tuple(f for f in keeping_guard(stage, box, kept, around) if f not in guard)
         nest = nest_over_box(stage, box, local.name, guard)
 
         def cached(body: Stmt) -> Stmt:

@@ -11,7 +11,8 @@ Before                              After ``compute_at(h, i.o)`` of a blur split
             blur[...] = h[...] + ...            blur[...] = h[...] + ...
 
 Legal when every consumer is inside the loop and the stage is no output. Where the boxes of two
-iterations overlap, elements are computed again. The loops of the stage are made anew.
+iterations overlap, elements are computed again. The loops of the stage come along as they have been
+split, ordered and vectorized; those that nobody has scheduled are made anew, without loops of one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from tensorlang.ir.affine import ZERO, Var, affine
+from tensorlang.ir.affine import ZERO, Affine, Var, affine
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Scope, Seq, Stmt
@@ -27,10 +28,12 @@ from tensorlang.ir.routines import loop_order, unit_axes
 from tensorlang.ir.walk import iterate, sequence
 from tensorlang.schedule.boxes import Box, clipping_guard, reads_box
 from tensorlang.schedule.legality import require_proof
+from tensorlang.schedule.move_nest import find_nest
 from tensorlang.schedule.naive import nest_over_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
     enclosing,
+    enclosing_loops,
     extents_around,
     own_extents,
     require_room,
@@ -88,6 +91,7 @@ class ComputeAt:
         self._require_constant_box(program)
         around = (*enclosing(program.body, self.loop), *iterate(loop.body))
         require_visible(program, self.stage, around, "compute_at", self.loop)
+        require_kinds_fit(program, self.stage, "compute_at", self.loop)
         if self._reads_what_is_inside(program):
             require_proof(
                 self.apply(program).program,
@@ -108,7 +112,7 @@ class ComputeAt:
         box = self._box(moved)
         around = extents_around(body, self.loop) | own_extents(loop)
         guard = clipping_guard(self.stage, box, around)
-        new = nest_over_box(self.stage, box, self.stage.name, guard)
+        new = nest_in_box(program, self.stage, box, guard)
         inner = before_consumers(loop.body, self.stage, box, new, self.scope)
         body = replace_loop(body, self.loop, lambda old: replace(old, body=inner))
         return Outcome(replace(program, body=body))
@@ -181,20 +185,58 @@ def consumers_of(program: Program, stage: Stage) -> list[Place]:
 
 
 def require_movable(program: Program, stage: Stage, step: str) -> None:
-    """Refuse outputs, copies, and stages whose loops have been scheduled already."""
+    """Refuse outputs, copies, and stages whose loops cannot be taken along."""
     require_inner(program, stage, step)
-    require_untouched(program, stage, step)
+    require_known_loops(program, stage, step)
 
 
-def require_untouched(program: Program, stage: Stage, step: str) -> None:
-    """Refuse stages whose loops have been scheduled already."""
+def require_known_loops(program: Program, stage: Stage, step: str) -> None:
+    """Refuse stages whose loops are more than split, ordered and given a kind."""
+    if is_as_made(program, stage) or find_nest(program, stage) is not None:
+        return
     for place in places_of(program.body):
         if place.compute.stage is stage and not is_untouched(place, stage):
             raise Refusal(
-                f"{stage.name} has been scheduled already, and {step} makes its loops anew",
-                f"{step} first, then split",
+                f"the loops of {stage.name} have been scheduled already, by more than split, tile, "
+                f"reorder, vectorize, parallel and unroll, and {step} cannot take them along",
+                f"{step} first, then the other steps",
                 loops=tuple(handle_of(loop) for loop in place.loops if loop.owner == stage.name),
             )
+
+
+def require_kinds_fit(program: Program, stage: Stage, step: str, handle: Var) -> None:
+    """Refuse a stage with a parallel loop, or a second unrolled one, where it would not fit."""
+    if is_as_made(program, stage):
+        return
+    nest = find_nest(program, stage)
+    assert nest is not None
+    around = (*enclosing_loops(program.body, handle), the_loop(program, handle))
+    for outer in around:
+        for inner in nest.loops:
+            if outer.kind == "serial" or inner.kind not in ("parallel", "unrolled"):
+                continue
+            if inner.kind == "unrolled" and outer.kind != "unrolled":
+                continue
+            raise Refusal(
+                f"the {inner.kind} loop {inner.variable} of {stage.name} would be nested in the "
+                f"{outer.kind} loop {handle_of(outer)}",
+                f"{step} first, and choose how the loops run afterwards",
+                loops=(handle_of(outer), inner.variable),
+            )
+
+
+def is_as_made(program: Program, stage: Stage) -> bool:
+    """Tell whether nobody has scheduled the loops of a stage."""
+    places = [place for place in places_of(program.body) if place.compute.stage is stage]
+    return all(is_untouched(place, stage) for place in places)
+
+
+def nest_in_box(program: Program, stage: Stage, box: Box, guard: tuple[Affine, ...] = ()) -> Stmt:
+    """Return the loops of a stage over a box: those that it has, or new ones."""
+    nest = None if is_as_made(program, stage) else find_nest(program, stage)
+    if nest is None:
+        return nest_over_box(stage, box, stage.name, guard)
+    return nest.over(box, guard)
 
 
 def require_inner(program: Program, stage: Stage, step: str) -> None:

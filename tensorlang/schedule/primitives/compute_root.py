@@ -9,16 +9,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tensorlang.ir.affine import ZERO
 from tensorlang.ir.definition import Stage
 from tensorlang.ir.program import Program, Stmt
 from tensorlang.ir.walk import sequence
 from tensorlang.schedule.legality import require_proof
-from tensorlang.schedule.naive import allocate_whole, naive_nest
+from tensorlang.schedule.naive import allocate_whole
 from tensorlang.schedule.primitives.base import Outcome
 from tensorlang.schedule.primitives.compute_at import (
     consumers_of,
+    nest_in_box,
+    require_known_loops,
     require_no_copy,
-    require_untouched,
     require_visible,
 )
 from tensorlang.schedule.primitives.root import (
@@ -40,7 +42,7 @@ class ComputeRoot:
         require_no_copy(self.stage)
         if self._is_at_root(program):
             return
-        require_untouched(program, self.stage, "compute_root")
+        require_known_loops(program, self.stage, "compute_root")
         around = enclosing_storage(program.body)
         require_visible(program, self.stage, around, "compute_root")
         require_proof(
@@ -62,20 +64,23 @@ class ComputeRoot:
         readers = {id(place.compute) for place in consumers_of(moved, self.stage)}
         stmts = list(root_statements(body))
         first = next((n for n, stmt in enumerate(stmts) if _holds(stmt, readers)), len(stmts))
-        stmts.insert(first, naive_nest(self.stage, self.stage.name))
+        whole = tuple((ZERO, axis.extent) for axis in self.stage.axes)
+        stmts.insert(first, nest_in_box(program, self.stage, whole))
         body = with_root_statements(body, sequence(*stmts))
         return Outcome(replace(program, body=allocate_whole(self.stage, body, program.definition)))
 
     def _is_at_root(self, program: Program) -> bool:
-        """Whether the stage is computed whole by one statement of the outermost level."""
-        nest = nest_of(program.body, self.stage)
-        mine = [place for place in places_of(program.body) if place.compute.stage is self.stage]
-        if nest is None or len(list(places_of(nest))) != len(mine):
-            return False
+        """Whether a statement of the outermost level computes the stage, and nothing but copies."""
         stored = {alloc.tensor for alloc in enclosing_storage(program.body)}
-        return any(nest is stmt for stmt in root_statements(program.body)) and all(
-            tensor in stored or tensor in program.definition.outputs
-            for tensor in self.stage.tensors
+        if not all(t in stored or t in program.definition.outputs for t in self.stage.tensors):
+            return False
+        holding = [
+            found
+            for stmt in root_statements(program.body)
+            if self.stage in (found := {place.compute.stage for place in places_of(stmt)})
+        ]
+        return all(
+            stage is self.stage or stage.copies is not None for found in holding for stage in found
         )
 
 

@@ -10,6 +10,7 @@ Before                      After ``fuse(i, j)`` of fixed N = 8      of symbolic
 The instances and their order stay the same, so it is always legal. For symbolic inner extents
 ``i.j // N`` would not be affine: the fused loop then keeps its variables, in lexicographic order.
 So it does where it mixes data and reduction loops, whose init runs over the data loops alone.
+Loops that all are parallel, or all unrolled, stay so.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ class Fuse:
         if len(self.loops) < 2:
             raise Refusal("fuse needs two loops or more", 's.fuse("i", "j")', loops=self.loops)
         current = require_plain(the_loop(program, self.loops[0]), "fuse")
-        require_serial(current, "fuse")
+        kind = current.kind
+        if kind not in ("parallel", "unrolled"):
+            require_serial(current, "fuse")
         own = {current.variable}
         for handle in self.loops[1:]:
             require_no_pieces(current, "fuse")
@@ -55,7 +58,13 @@ class Fuse:
                     "reorder the loops so that each is directly inside the one before",
                     loops=self.loops,
                 )
-            require_serial(below, "fuse")
+            if below.kind != kind:
+                raise Refusal(
+                    f"{current.variable} is {kind} and {handle} is {below.kind}, and one loop runs "
+                    "in one way",
+                    "fuse first, and choose how the fused loop runs afterwards",
+                    loops=self.loops,
+                )
             if not own.isdisjoint(variables_of(below.extent)):
                 raise Refusal(
                     f"the extent {below.extent} of {handle} changes with an outer loop",
@@ -83,7 +92,7 @@ class Fuse:
                 Var(name),
                 tuple(loop.variable for loop in chain),
                 tuple(loop.extent for loop in chain),
-                "serial",
+                "parallel" if chain[0].kind == "parallel" else "serial",  # nothing to write out
                 chain[-1].body,
                 owner=chain[0].owner,
             )
@@ -120,4 +129,4 @@ def _fuse_fixed(chain: list[For], variable: Var) -> For:
         total = total * size
     mapping[chain[0].variable] = position
     body = substitute_in_stmt(chain[-1].body, mapping)
-    return For(variable, total * chain[0].extent, "serial", body, owner=chain[0].owner)
+    return For(variable, total * chain[0].extent, chain[0].kind, body, owner=chain[0].owner)

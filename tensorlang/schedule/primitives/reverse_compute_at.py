@@ -89,7 +89,11 @@ class ReverseComputeAt:
         inside = list(places_of(loop.body))
         loads = list(loads_of(*self.stage.values))
         for tensor in dict.fromkeys(load.tensor for load in loads):
-            writers = [p for p in inside if tensor in p.compute.stage.tensors]
+            writers = [
+                place
+                for place in inside
+                if tensor in place.compute.stage.tensors and place.compute.part != "init"
+            ]
             if not writers:
                 continue
             found = self._offsets([load.indices for load in loads if load.tensor is tensor])
@@ -99,7 +103,7 @@ class ReverseComputeAt:
                     "compute_at moves the stage that it reads instead",
                     loops=(self.loop,),
                 )
-            return _Reads(tensor, *found, [p for p in writers if p.compute.part != "init"])
+            return _Reads(tensor, *found, writers)
         raise Refusal(
             f"{self.stage.name} reads nothing that is computed inside {self.loop}",
             "a loop of a stage that it reads",

@@ -11,6 +11,9 @@ Always legal: the instances are the same and in the same order. ``exact`` promis
 divides the extent (a condition checked at the call, if the extent is symbolic), so no guard is
 left; ``pad`` runs the whole last block where only private storage sees it. ``shift`` moves the last
 block back until it ends where the loop does, so that it computes some elements again.
+
+A loop that runs in a way of its own shares it: both parts of an unrolled loop are written out, the
+blocks of a parallel one run on several threads, and the inner part of a vectorized one has lanes.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from tensorlang.ir.affine import (
 )
 from tensorlang.ir.definition import Condition
 from tensorlang.ir.interval import is_nonnegative
-from tensorlang.ir.program import For, Fused, Program, Run, Stmt, Tail
+from tensorlang.ir.program import For, Fused, LoopKind, Program, Run, Stmt, Tail
 from tensorlang.ir.walk import substitute_in_stmt
 from tensorlang.schedule.guards import add_guard
 from tensorlang.schedule.legality import require_proof
@@ -41,7 +44,15 @@ from tensorlang.schedule.primitives.base import (
     the_loop,
 )
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import places_of, replace_loop
+from tensorlang.schedule.tree import Loop, handle_of, places_of, replace_loop
+
+KINDS_OF_PARTS: dict[LoopKind, tuple[LoopKind, LoopKind]] = {
+    "serial": ("serial", "serial"),
+    "parallel": ("parallel", "serial"),
+    "unrolled": ("unrolled", "unrolled"),
+    "vectorized": ("serial", "vectorized"),
+}
+"""How the outer and the inner part of a loop run."""
 
 TAILS: tuple[Tail, ...] = ("auto", "guard", "peel", "mask", "shift", "pad", "exact")
 
@@ -65,8 +76,8 @@ class Split:
             )
         if self.tail not in TAILS:
             raise Refusal(f"there is no tail {self.tail!r}", f"one of {', '.join(TAILS)}")
-        require_serial(loop, "split")
         require_no_pieces(loop, "split")
+        self._check_kind(loop)
         if isinstance(loop, Fused):
             if loop.run is not None:
                 raise Refusal(
@@ -107,6 +118,27 @@ class Split:
                 self.loop,
             )
 
+    def _check_kind(self, loop: Loop) -> None:
+        """Refuse what cannot share its kind: GPU axes, two parallel loops in one, few lanes."""
+        if loop.kind not in KINDS_OF_PARTS:
+            require_serial(loop, "split")
+        below = loop.body
+        if loop.kind == "parallel" and isinstance(below, For | Fused) and below.kind == "parallel":
+            raise Refusal(
+                f"the parallel loops {self.loop} and {handle_of(below)} run as one, and the blocks "
+                f"of {self.loop} would stand between them",
+                "split first, and choose how the resulting loops run afterwards",
+                loops=(self.loop, handle_of(below)),
+            )
+        if loop.kind == "vectorized" and isinstance(loop, For):
+            lanes = loop.extent.constant
+            if self.factor > lanes:
+                raise Refusal(
+                    f"{self.loop} has {lanes} lanes, and blocks of {self.factor} would have more",
+                    f"a factor of {max(1, lanes)} or less",
+                    loops=(self.loop,),
+                )
+
     def apply(self, program: Program) -> Outcome:
         """Return the program with the loop split, guarded where blocks may stick out."""
         loop = the_loop(program, self.loop)
@@ -126,12 +158,18 @@ class Split:
             around = extents_around(program.body, self.loop)
             around |= {outer: blocks, inner: affine(self.factor)}
             body = add_guard(body, guard, around)
-        nest: Stmt = replace(
-            loop, variable=inner, extent=affine(self.factor), body=body, tail=self.tail
-        )
-        nest = replace(loop, variable=outer, extent=blocks, body=nest)
+        nest = self._nest(loop, outer, blocks, inner, body)
         body = replace_loop(program.body, self.loop, lambda _: nest)
         return Outcome(replace(program, body=body, conditions=conditions), (outer, inner))
+
+    def _nest(self, loop: For, outer: Var, blocks: Affine, inner: Var, body: Stmt) -> Stmt:
+        """Return the two loops around ``body``, each with its part of the loop's kind."""
+        kind, inner_kind = KINDS_OF_PARTS[loop.kind]
+        size = affine(self.factor)
+        block = replace(
+            loop, variable=inner, extent=size, body=body, tail=self.tail, kind=inner_kind
+        )
+        return replace(loop, variable=outer, extent=blocks, body=block, kind=kind)
 
     def _blocks(
         self, extent: Affine, index: Affine, conditions: tuple[Condition, ...]
@@ -144,9 +182,11 @@ class Split:
         return (extent + (self.factor - 1)) // self.factor, extent - 1 - index
 
     def _is_shifted(self, extent: Affine, conditions: tuple[Condition, ...]) -> bool:
+        """Whether a last block is moved: there is a rest, and a whole block before it."""
         whole = extent % self.factor == affine(0)
+        single = extent.is_constant and extent.constant < self.factor
         return self.tail == "shift" and not (
-            whole or is_assumed_divisible(extent, self.factor, conditions)
+            whole or single or is_assumed_divisible(extent, self.factor, conditions)
         )
 
     def _shifted(self, program: Program, loop: For, outer: Var, inner: Var) -> Outcome:
@@ -166,8 +206,7 @@ class Split:
         around |= {outer: blocks, inner: affine(size)}
         if not is_nonnegative(last):
             body = add_guard(body, extent - 1 - inner, around)
-        nest: Stmt = replace(loop, variable=inner, extent=affine(size), body=body, tail=self.tail)
-        nest = replace(loop, variable=outer, extent=blocks, body=nest)
+        nest = self._nest(loop, outer, blocks, inner, body)
         return Outcome(
             replace(program, body=replace_loop(program.body, self.loop, lambda _: nest)),
             (outer, inner),
@@ -206,10 +245,10 @@ class Split:
         for extent in loop.extents:
             total = total * extent
         run = Run(outer, inner, self.factor)
-        piece = replace(loop, handle=inner, run=run)
-        chunks = For(
-            outer, (total + (self.factor - 1)) // self.factor, loop.kind, piece, owner=loop.owner
-        )
+        kind, inner_kind = KINDS_OF_PARTS[loop.kind]
+        piece = replace(loop, handle=inner, run=run, kind=inner_kind)
+        blocks = (total + (self.factor - 1)) // self.factor
+        chunks = For(outer, blocks, kind, piece, owner=loop.owner)
         body = replace_loop(program.body, self.loop, lambda _: chunks)
         return Outcome(replace(program, body=body), (outer, inner))
 

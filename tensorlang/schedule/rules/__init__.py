@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from tensorlang.schedule.rules.choice import Choice, Chooser
     from tensorlang.schedule.schedule import Schedule
 
+LEAST_SECONDS = 5e-6
+"""Estimated work on one thread of which no operator has versions for certain sizes."""
+
 
 def apply_rules(schedule: Schedule, target: str = "cpu", choice: Choice | None = None) -> None:
     """Take the steps of the default schedule for the machine of ``target``.

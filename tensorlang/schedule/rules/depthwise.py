@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 _ROWS = 4
 
+_PAIRED = 2
+"""The distance of windows up to which a vector is read as two neighbours and a shuffle."""
+
 _FEWEST_LANES = 4
 """Lanes below which gathering the tail of a row costs less than shorter vectors."""
 
@@ -62,7 +65,7 @@ def schedule_depthwise(
     lanes = machine.lanes(stage.tensor.dtype)
     extent = stage.axes[-1].extent
     if extent.is_constant:  # no vector that a row cannot fill, none that is gathered in its tail
-        apart = _step(stage) > 1
+        apart = _step(stage) > _PAIRED
         while lanes > max(1, extent.constant):
             lanes //= 2
         while apart and lanes > _FEWEST_LANES and extent.constant % lanes:
@@ -102,11 +105,12 @@ def channels_of_a_task(stage: Stage, image: Stage, depth: int, machine: Machine)
     So many that their padded images fill half of the first-level cache: a vector that is read just
     after parts of it were written waits for them. 0 where a strip of one image is enough.
     """
-    extents = [axis.extent for axis in (*stage.axes, *image.axes)]
-    if depth < 1 or not all(extent.is_constant for extent in extents):
+    inner = [axis.extent for axis in image.axes[depth:]]
+    needed = [*inner, *[axis.extent for axis in stage.axes[max(0, depth - 1) : depth]]]
+    if depth < 1 or not all(extent.is_constant for extent in needed):
         return 0
-    size = prod(axis.extent.constant for axis in image.axes[depth:]) * image.tensor.dtype.bits // 8
-    shared = [axis.extent.constant for axis in stage.axes[:depth]]
+    size = prod(extent.constant for extent in inner) * image.tensor.dtype.bits // 8
+    shared = [axis.extent.constant if axis.extent.is_constant else 1 for axis in stage.axes[:depth]]
     most = min(machine.l1_bytes // 2 // max(1, size), prod(shared) // (4 * machine.cores))
     return largest_divisor(shared[-1], most) if most > 1 else 0
 

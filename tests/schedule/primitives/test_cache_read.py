@@ -112,6 +112,19 @@ def test_fused_loops():
     accepts("matmul", piece, (0, 1, 3))
 
 
+def test_of_a_tile_that_is_kept_in_part():
+    """A block of 2 * 3 reads a tile of 5: the copy stays within what there is."""
+
+    def steps(s):
+        block, _ = s.split("i", 5)
+        s.cache_write("row_sum", at=block)
+        s.split("row_sum.write/i", 3)
+        s.cache_read("row_sum.local", at=s["row_sum.write"].loops[1], scope="local")
+
+    s = accepts("row_sum", steps, (0, 1, 5, 6))
+    assert s.verify().ok
+
+
 def test_compiled():
     compiles("matmul", lambda s: s.cache_read("B", at=s.split("j", 4)[0]))
 

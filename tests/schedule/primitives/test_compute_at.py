@@ -2,7 +2,14 @@
 
 # ruff: noqa: E501 - printed programs
 
-from tests.schedule.checks import accepts, compiles, prints, refused, start
+from contextlib import suppress
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import tensorlang as tl
+from tests.schedule.checks import accepts, agrees, compiles, prints, refused, sizes_of, start
+from tests.schedule.operators import BY_NAME
 
 
 def test_a_stencil_per_row_and_per_strip():
@@ -161,6 +168,113 @@ def test_compiled():
     compiles("softmax", lambda s: [s.compute_at(n, "softmax/i") for n in ("total", "e", "top")])
 
 
+def test_loops_come_along():
+    """Split, ordered, vectorized and unrolled ones: only what the box changes is made anew."""
+
+    def steps(s):
+        i_outer, i_inner = s.split("rows/i", 2)
+        j_outer, j_inner = s.split("rows/j", 8)
+        s.reorder(i_outer, j_outer, i_inner, j_inner)
+        s.unroll(i_inner)
+        s.vectorize(j_inner)
+        outer, _ = s.split("blur/i", 3)
+        s.compute_at("rows", outer)
+        s.split(j_outer, 2)  # the handles are still good
+
+    s = accepts("blur", steps, (0, 1, 2, 5))
+    prints(
+        s,
+        """
+        for i.o in (H + 2) // 3:
+            rows = global f32[5, W] at [3 * i.o, 0]
+            for i.o' in 3:
+                for j.o.o in (W + 15) // 16:
+                    for j.o.i in 2:
+                        unrolled for i.i in 2:
+                            vectorized for j.i in 8:
+                                rows[i.i + 3 * i.o + 2 * i.o', j.i + 16 * j.o.o + 8 * j.o.i] = image[i.i + 3 * i.o + 2 * i.o', j.i + 16 * j.o.o + 8 * j.o.i] + image[i.i + 3 * i.o + 2 * i.o', j.i + 16 * j.o.o + 8 * j.o.i + 1] + image[i.i + 3 * i.o + 2 * i.o', j.i + 16 * j.o.o + 8 * j.o.i + 2]  # if i.i + 3 * i.o + 2 * i.o' < H + 2 and i.i + 2 * i.o' < 5 and j.i + 16 * j.o.o + 8 * j.o.i < W
+            for i.i in 3:
+                for j in W:
+                    blur[3 * i.o + i.i, j] = rows[3 * i.o + i.i, j] + rows[3 * i.o + i.i + 1, j] + rows[3 * i.o + i.i + 2, j]  # if 3 * i.o + i.i < H
+        """,
+    )
+    compiles("blur", steps)
+
+
+def test_a_row_needs_no_loop():
+    def steps(s):
+        s.vectorize(s.split("e/j", 4)[1])
+        s.compute_at("e", "softmax/i")
+
+    s = start("softmax")
+    s.compute_at("total", "softmax/i")
+    accepts("softmax", lambda s: [s.compute_at("total", "softmax/i"), steps(s)], (0, 1, 2, 5))
+
+
+def test_reductions_come_along():
+    def steps(s):
+        outer, inner = s.split("mean.sum/j", 3)
+        s.reorder(outer, inner, "mean.sum/i")
+        s.compute_at("mean.sum", s.split("mean/i", 2)[0])
+
+    accepts("mean", steps, (0, 1, 2, 3, 5))
+
+    def band(s):
+        s.split(s["linear"].loops[-1], 2)
+        s.compute_at("linear", "sum_and_squares/i")
+
+    accepts("sum_and_squares", band, (0, 1, 2, 5))
+
+
+def test_there_and_back():
+    """Boxes of boxes: what a move made is taken apart by the next one."""
+
+    def steps(s):
+        s.split("rows/j", 4)
+        s.compute_at("rows", "blur/i")
+        s.split("rows/j.o", 3)
+        s.compute_root("rows")
+        s.compute_at("rows", s.split("blur/i", 4)[0])
+
+    accepts("blur", steps, (0, 1, 2, 5))
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.sampled_from(["split 2", "split 3", "split 8", "reorder", "unroll"]), max_size=5),
+    st.sampled_from(
+        [("blur", "rows"), ("smooth", "h"), ("mean", "mean.sum"), ("softmax", "total")]
+    ),
+    st.randoms(use_true_random=False),
+)
+def test_any_loops_come_along(steps, which, random):
+    """Whatever splits, orders and unrolled loops a stage has, it may be moved, and is right."""
+    operator, stage = which
+    s = start(operator)
+    for step in steps:
+        loops = s[stage].loops
+        loop = random.choice(loops)
+        if step == "reorder":
+            s.reorder(*random.sample(loops, len(loops)))
+        elif step != "unroll":
+            factor, extent = int(step[-1]), str(loop.extent)
+            if not extent.isdigit() or int(extent) % factor == 0:
+                s.split(loop, factor)
+        elif str(loop.extent).isdigit():
+            with suppress(tl.ScheduleError):
+                s.unroll(loop)
+    place = s[operator].loops[0]
+    if random.random() < 0.5:
+        place = s.split(place, random.choice((2, 3)))[0]
+    s.compute_at(stage, place)
+    s.verify()
+    case = BY_NAME[operator]
+    for sizes in sizes_of(case, s, (0, 1, 5)):
+        agrees(case, s.program, sizes)
+    s.compute_root(stage)
+    s.verify()
+
+
 def test_refused_stages():
     s = start("blur")
     refused(
@@ -173,24 +287,24 @@ def test_refused_stages():
         Try: compute_at a stage that only other stages read; reverse_compute_at moves a consumer
         """,
     )
-    s.split("rows/i", 4)
+    s.parallel("rows/i")
+    s.parallel("blur/i")
     refused(
         s,
         lambda: s.compute_at("rows", "blur/i"),
         """
-        compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
+        compute_at('rows', 'blur/i') is refused: the parallel loop i of rows would be nested in the parallel loop i
           AT
 
             rows = global f32[H + 2, W]
-            for i.o in (H + 1) // 4 + 1:    # <-- here
-                for i.i in 4:    # <-- here
-                    for j in W:    # <-- here
-                        rows[4 * i.o + i.i, j] = image[4 * i.o + i.i, j] + image[4 * i.o + i.i, j + 1] + image[4 * i.o + i.i, j + 2]  # if 4 * i.o + i.i < H + 2
-            for i in H:
+            parallel for i in H + 2:    # <-- here
+                for j in W:
+                    rows[i, j] = image[i, j] + image[i, j + 1] + image[i, j + 2]
+            parallel for i in H:    # <-- here
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-        Try: compute_at first, then split
+        Try: compute_at first, and choose how the loops run afterwards
         """,
     )
     s = start("blur")
@@ -209,7 +323,7 @@ def test_refused_stages():
         s,
         lambda: s.compute_at("rows", "blur/i"),
         """
-        compute_at('rows', 'blur/i') is refused: rows has been scheduled already, and compute_at makes its loops anew
+        compute_at('rows', 'blur/i') is refused: the loops of rows have been scheduled already, by more than split, tile, reorder, vectorize, parallel and unroll, and compute_at cannot take them along
           AT
 
             rows = global f32[H + 2, W]
@@ -223,7 +337,7 @@ def test_refused_stages():
                 for j in W:
                     blur[i, j] = rows[i, j] + rows[i + 1, j] + rows[i + 2, j]
 
-        Try: compute_at first, then split
+        Try: compute_at first, then the other steps
         """,
     )
 

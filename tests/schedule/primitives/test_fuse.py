@@ -149,6 +149,14 @@ def test_refused():
     )
 
 
+def test_kinds_stay():
+    s = accepts("add", lambda s: [s.parallel("i"), s.parallel("j"), s.fuse("i", "j")], (0, 1, 5))
+    assert [loop.kind for loop in s.loops] == ["parallel"]
+    s = accepts("add", lambda s: [s.unroll("i"), s.unroll("j"), s.fuse("i", "j")], M=3, N=5)
+    assert [loop.kind for loop in s.loops] == ["unrolled"]
+    accepts("add", lambda s: [s.unroll("i"), s.unroll("j"), s.fuse("i", "j")], M=3, N=0)
+
+
 def test_refused_between_statements_and_kinds():
     s = start("mean")
     s.reverse_compute_at("mean", "mean.sum/i")
@@ -174,14 +182,14 @@ def test_refused_between_statements_and_kinds():
         s,
         lambda: s.fuse("i", "j"),
         """
-        fuse('i', 'j') is refused: fuse needs a serial loop, and i is parallel
+        fuse('i', 'j') is refused: i is parallel and j is serial, and one loop runs in one way
           AT
 
             parallel for i in M:    # <-- here
-                for j in N:
+                for j in N:    # <-- here
                     add[i, j] = A[i, j] + B[i, j]
 
-        Try: fuse first, and choose how the resulting loops run afterwards
+        Try: fuse first, and choose how the fused loop runs afterwards
         """,
     )
 

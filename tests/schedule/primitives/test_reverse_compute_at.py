@@ -1,9 +1,10 @@
-"""reverse_compute_at: an elementwise stage inside a loop of the stage that it reads."""
+"""reverse_compute_at: a stage inside a loop of the stage that it reads."""
 
 # ruff: noqa: E501 - printed programs
 
 import pytest
 
+import tensorlang as tl
 from tests.schedule.checks import accepts, compiles, prints, refused, start
 
 
@@ -116,13 +117,38 @@ def test_refused_inside_the_reduction():
     )
 
 
+def test_a_reduction_over_whole_rows():
+    s = accepts("softmax", lambda s: s.reverse_compute_at("total", "e/i"), (0, 1, 2, 5))
+    assert s.verify().ok
+    prints(
+        s,
+        """
+        top = global f32[M]
+        e = global f32[M, N]
+        total = global f32[M]
+        for i in M:
+            for j in N:
+                top[i] = max(top[i]; X[i, j])
+        for i in M:
+            for j in N:
+                e[i, j] = exp(X[i, j] - top[i])
+            for j in N:
+                total[i] += e[i, j]
+        for i in M:
+            for j in N:
+                softmax[i, j] = e[i, j] / total[i]
+        """,
+    )
+
+
 def test_refused_stages():
     s = start("softmax")
+    block, _ = s.split("e/j", 4)
     refused(
         s,
-        lambda: s.reverse_compute_at("total", "e/i"),
+        lambda: s.reverse_compute_at("total", block),
         """
-        reverse_compute_at('total', 'e/i') is refused: total is no elementwise stage
+        reverse_compute_at('total', 'j.o') is refused: total reduces over j, of which j.o has a part
           AT
 
             top = global f32[M]
@@ -131,9 +157,10 @@ def test_refused_stages():
             for i in M:
                 for j in N:
                     top[i] = max(top[i]; X[i, j])
-            for i in M:    # <-- here
-                for j in N:
-                    e[i, j] = exp(X[i, j] - top[i])
+            for i in M:
+                for j.o in (N + 3) // 4:    # <-- here
+                    for j.i in 4:
+                        e[i, 4 * j.o + j.i] = exp(X[i, 4 * j.o + j.i] - top[i])  # if 4 * j.o + j.i < N
             for i in M:
                 for j in N:
                     total[i] += e[i, j]
@@ -141,7 +168,7 @@ def test_refused_stages():
                 for j in N:
                     softmax[i, j] = e[i, j] / total[i]
 
-        Try: compute_at moves what it reads instead
+        Try: a loop further out, whose body computes all that is reduced
         """,
     )
     s = start("every_second")
@@ -181,6 +208,13 @@ def test_refused_stages():
         Try: reverse_compute_at first, then split
         """,
     )
+
+
+def test_refused_where_sums_only_begin():
+    s = start("mean")
+    s.decompose_reduction("mean.sum", "mean.sum/i")
+    with pytest.raises(tl.ScheduleError, match="mean reads nothing that is computed inside"):
+        s.reverse_compute_at("mean", "mean.sum.init/i")
 
 
 def test_refused_where_nothing_is_read():

@@ -290,17 +290,80 @@ def test_exact_on_an_extent_that_no_call_can_check():
     )
 
 
-def test_refused_loops():
-    s = start("add")
+def test_parts_share_the_kind():
+    """Blocks on threads, lanes within blocks, everything written out."""
+
+    def steps(s):
+        s.parallel("i")
+        s.vectorize("j")
+        s.split("i", 4)
+        s.split("j", 4)
+
+    s = accepts("add", steps, (0, 1, 5, 9), N=8)
+    prints(
+        s,
+        """
+        parallel for i.o in (M + 3) // 4:
+            for i.i in 4:
+                for j.o in 2:
+                    vectorized for j.i in 4:
+                        add[4 * i.o + i.i, 4 * j.o + j.i] = A[4 * i.o + i.i, 4 * j.o + j.i] + B[4 * i.o + i.i, 4 * j.o + j.i]  # if 4 * i.o + i.i < M
+        """,
+    )
+    compiles("add", steps, N=10)
+    s = accepts("add", lambda s: [s.unroll("j"), s.split("j", 3)], (0, 1, 5), N=8)
+    assert [loop.kind for loop in s.loops] == ["serial", "unrolled", "unrolled"]
+    s = accepts("add", lambda s: [s.parallel(s.fuse("i", "j")), s.split("i.j", 3)], (0, 1, 5))
+    assert str(s.program).count("parallel") == 1
+
+
+def test_refused_kinds():
+    s = start("add", N=8)
     s.parallel("i")
+    s.parallel("j")
     refused(
         s,
         lambda: s.split("i", 4),
         """
-        split('i', 4) is refused: split needs a serial loop, and i is parallel
+        split('i', 4) is refused: the parallel loops i and j run as one, and the blocks of i would stand between them
           AT
 
             parallel for i in M:    # <-- here
+                parallel for j in 8:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
+
+        Try: split first, and choose how the resulting loops run afterwards
+        """,
+    )
+    s = start("add", N=8)
+    s.vectorize("j")
+    refused(
+        s,
+        lambda: s.split("j", 16),
+        """
+        split('j', 16) is refused: j has 8 lanes, and blocks of 16 would have more
+          AT
+
+            for i in M:
+                vectorized for j in 8:    # <-- here
+                    add[i, j] = A[i, j] + B[i, j]
+
+        Try: a factor of 8 or less
+        """,
+    )
+
+
+def test_refused_loops():
+    s = start("add")
+    s.bind("i", "block.x")
+    refused(
+        s,
+        lambda: s.split("i", 4),
+        """
+        split('i', 4) is refused: split needs a serial loop, and i is block.x
+          AT
+
+            block.x for i in M:    # <-- here
                 for j in N:
                     add[i, j] = A[i, j] + B[i, j]
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 import tensorlang as tl
 from tensorlang.driver import versions
+from tensorlang.schedule.rules import choice
 
 M, N, K = tl.dims("M N K")
 
@@ -121,7 +122,9 @@ edges = [0, 1, 2, 7, 8, 9, 15, 31, 32, 33, 47, 48, 49, 64, 65]
 def every_call_is_long(request, monkeypatch):
     """Let the calls of the property tests have versions, though they are short."""
     if "compiled" in request.fixturenames:
-        monkeypatch.setattr(versions, "_LONG", 0.0)
+        monkeypatch.setattr(versions, "LEAST_SECONDS", 0.0)
+        monkeypatch.setattr(versions, "_MOST", 32)
+        monkeypatch.setattr(choice, "_LONG_PRODUCT", 0.0)
 
 
 @settings(deadline=None, max_examples=60)

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.maths.extended import exact_product, exact_sum
+from tensorlang.backends.llvm.maths.rare_lanes import with_rare_lanes
 from tensorlang.backends.llvm.types import Value
 
 
@@ -60,7 +61,6 @@ def _with_extreme_lanes(
     builder: Builder, operands: tuple[Value, Value, Value], product: Value, result: Value
 ) -> Value:
     """Return ``result``, but the C library's where its parts had no room."""
-    writer = builder.writer
     zero = builder.constant(0.0, product)
     safe = None
     for value, least, greatest in (
@@ -76,14 +76,7 @@ def _with_extreme_lanes(
         safe = fits if safe is None else builder.binary("and", safe, fits)
     assert safe is not None
     extreme = builder.binary("xor", safe, builder.constant(True, safe))
-    before = writer.block
-    distant, done = writer.label("extreme"), writer.label("fused")
-    writer.branch(builder.unlikely(builder.any(extreme)), distant, done)
-    writer.place(distant)
-    chosen = builder.select(extreme, builder.intrinsic("fma", *operands), result)
-    writer.jump(done)
-    writer.place(done)
-    return writer.emit(
-        f"phi {result.type.text} [ {result.ref}, %{before} ], [ {chosen.ref}, %{distant} ]",
-        result.type,
+    (chosen,) = with_rare_lanes(
+        builder, extreme, [result], lambda: [builder.intrinsic("fma", *operands)], "extreme"
     )
+    return chosen

@@ -20,6 +20,7 @@ from tensorlang.backends.llvm.builder import Builder
 from tensorlang.backends.llvm.maths.extended import Pair, exact_product, exact_sum, ordered_sum
 from tensorlang.backends.llvm.maths.huge_angles import reduce_huge
 from tensorlang.backends.llvm.maths.polynomial import Coefficients, polynomial
+from tensorlang.backends.llvm.maths.rare_lanes import with_rare_lanes
 from tensorlang.backends.llvm.types import Value
 
 _LIMIT = 2.0**20
@@ -134,30 +135,17 @@ def _narrow(builder: Builder, r: Pair, quadrant: Value, x: Value) -> tuple[Pair,
 
 def _with_huge_lanes(builder: Builder, x: Value, r: Pair, quadrant: Value) -> tuple[Pair, Value]:
     """Return r and q as they are, but for lanes from the limit on; NaN is not among them."""
-    writer, near = builder.writer, (*r, quadrant)
     in_single = x.type.bits == 32 and builder.fused
     limit = builder.constant(_LIMIT_SINGLE if in_single else _LIMIT, x)
     huge = builder.compare("ge", builder.intrinsic("fabs", x), limit)
-    before = writer.block
-    distant, done = writer.label("huge"), writer.label("reduced")
-    writer.branch(builder.unlikely(builder.any(huge)), distant, done)
-    writer.place(distant)
-    # the other lanes too need a number for which the table has bits
-    wide = builder.convert("fpext", builder.select(huge, x, limit), "double")
-    far_r, far_quadrant = _narrow(builder, *reduce_huge(builder, wide), x)
-    chosen = [
-        builder.select(huge, far, other)
-        for far, other in zip((*far_r, far_quadrant), near, strict=True)
-    ]
-    writer.jump(done)
-    writer.place(done)
-    high, low, quadrant = (
-        writer.emit(
-            f"phi {part.type.text} [ {part.ref}, %{before} ], [ {other.ref}, %{distant} ]",
-            part.type,
-        )
-        for part, other in zip(near, chosen, strict=True)
-    )
+
+    def reduce() -> tuple[Value, Value, Value]:
+        # the other lanes too need a number for which the table has bits
+        wide = builder.convert("fpext", builder.select(huge, x, limit), "double")
+        far_r, far_quadrant = _narrow(builder, *reduce_huge(builder, wide), x)
+        return (*far_r, far_quadrant)
+
+    high, low, quadrant = with_rare_lanes(builder, huge, (*r, quadrant), reduce, "huge")
     return (high, low), quadrant
 
 
