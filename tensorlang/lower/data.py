@@ -29,10 +29,11 @@ from tensorlang.ir.expr import Expr, value_atom
 
 def depends_on_data(index: Affine) -> bool:
     """Tell whether ``index`` holds a value taken from data, at any depth."""
-    return any(_holds_value(atom) for atom, _ in index.terms)
+    return any(holds_value(atom) for atom, _ in index.terms)
 
 
-def _holds_value(atom: Atom) -> bool:
+def holds_value(atom: Atom) -> bool:
+    """Tell whether ``atom`` is or holds a value taken from data."""
     match atom:
         case ValueAtom():
             return True
@@ -41,7 +42,7 @@ def _holds_value(atom: Atom) -> bool:
         case SymbolicDiv():
             return depends_on_data(atom.operand) or depends_on_data(atom.divisor)
         case Product():
-            return any(map(_holds_value, atom.factors))
+            return any(map(holds_value, atom.factors))
         case Min():
             return any(map(depends_on_data, atom.operands))
         case Var():

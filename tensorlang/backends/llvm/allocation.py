@@ -107,7 +107,8 @@ def _on_stack(context: Context, buffer: Buffer) -> Generator[None, None, None]:
     pointer = context.writer.alloca(f"[{count} x {element.text}]", OWN_ALIGNMENT, PTR)
     if buffer.gaps:
         size = constant(count * element.bits // 8, I64)
-        context.writer.line_at_entry(_set_to_zero(context, pointer, size))
+        with context.writer.at_entry():
+            context.writer.line(_set_to_zero(context, pointer, size))
     context.pointers[buffer] = pointer
     context.options.owned.add(buffer)
     context.private.add(buffer)

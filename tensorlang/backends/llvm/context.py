@@ -162,6 +162,7 @@ class Context:
     lane: Lane | None = None
     mask: Mask | None = None
     indices: Memo = field(default_factory=Memo)
+    sizes: Memo = field(default_factory=Memo)
     values: Memo = field(default_factory=Memo)
     status: Value | None = None
     threads: Value | None = None
@@ -198,6 +199,16 @@ class Context:
         """Forget at the end the values computed meanwhile."""
         with self.indices.scope(), self.values.scope():
             yield
+
+    @contextmanager
+    def at_entry(self) -> Generator[None, None, None]:
+        """Emit what depends on sizes alone where the function begins; it is known everywhere."""
+        before, self.indices = self.indices, self.sizes
+        try:
+            with self.writer.at_entry():
+                yield
+        finally:
+            self.indices = before
 
     @contextmanager
     def when(self, condition: Value, stem: str = "then") -> Generator[None, None, None]:

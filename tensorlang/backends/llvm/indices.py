@@ -9,11 +9,14 @@ tile share what they have in common and LLVM moves it out of the loops.
 
 from __future__ import annotations
 
+from functools import cache, partial
 from math import gcd
 
 from tensorlang.backends.llvm.context import Context
+from tensorlang.backends.llvm.group_terms import Moving, group_terms
 from tensorlang.backends.llvm.types import I64, Value, constant, lane_constants
 from tensorlang.ir.affine import (
+    ONE,
     Affine,
     Atom,
     FloorDiv,
@@ -28,7 +31,13 @@ from tensorlang.ir.affine import (
     substitute,
 )
 from tensorlang.ir.interval import bounds, is_nonnegative
-from tensorlang.lower.data import depends_on_data
+from tensorlang.lower.data import depends_on_data, holds_value
+
+_MANY_TERMS = 12
+"""Terms from which an index is a product of sums that was multiplied out, and is put together."""
+
+_LONG_SUM = 3
+"""Terms from which a sum of sizes is the distance of planes, say, and not a size more or less."""
 
 
 def lane_stride(context: Context, index: Affine) -> int | None:
@@ -68,33 +77,81 @@ def _moving(context: Context, start: Value, stride: int) -> Value:
 
 
 def _emit_sum(context: Context, index: Affine) -> Value:
+    """Add the terms of ``index``, outer variables first, each after its weight was multiplied."""
     builder = context.builder
-    terms = index.terms
-    if len(terms) > 1:
-        terms = tuple(sorted(terms, key=lambda term: _depth(context, term[0])))
+    if index.constant:
+        total = emit_index(context, Affine(0, index.terms))
+        return builder.binary("add nsw", total, constant(index.constant, I64))
+    if len(index.terms) < _MANY_TERMS:
+        groups = [((atom,), Affine(coefficient)) for atom, coefficient in index.terms]
+    else:
+        groups = group_terms(index, cache(partial(_is_fixed, context)))
+    if len(groups) > 1:
+        groups.sort(key=lambda group: _depth(context, group[0]))
     total: Value | None = None
-    for count, (atom, coefficient) in enumerate(terms, 1):
-        partial = Affine(0, terms[:count])
-        known = context.indices.get(partial)
+    is_kept = True
+    for moving, weight in groups:
+        is_kept = is_kept and not any(map(holds_value, moving))
+        before = None if total is None else total.ref
+        known = context.indices.get((before, moving, weight))
         if known is not None:
             total = known
             continue
+        value = _emit_product(context, moving, weight)
+        total = value if total is None else builder.binary("add nsw", total, value)
+        if is_kept:
+            context.indices.set((before, moving, weight), total)
+    assert total is not None
+    return total
+
+
+def _emit_product(context: Context, moving: Moving, weight: Affine) -> Value:
+    if not moving:
+        return _emit_fixed(context, weight)
+    value = _multiply(context, moving)
+    if weight == ONE:
+        return value
+    by = _emit_fixed(context, weight) if weight.terms else constant(weight.constant, I64)
+    return context.builder.binary("mul nsw", value, by)
+
+
+def _emit_fixed(context: Context, weight: Affine) -> Value:
+    """Return a sum of sizes; a long one is computed where the function begins."""
+    known = context.sizes.get(weight) or context.indices.get(weight)
+    if known is not None:
+        return known
+    if len(weight.terms) < _LONG_SUM:
+        return _add_terms(context, weight)
+    with context.at_entry():
+        return _add_terms(context, weight)
+
+
+def _add_terms(context: Context, weight: Affine) -> Value:
+    builder = context.builder
+    total: Value | None = None
+    for atom, coefficient in weight.terms:
         value = _emit_atom(context, atom)
         if coefficient != 1:
             value = builder.binary("mul nsw", value, constant(coefficient, I64))
         total = value if total is None else builder.binary("add nsw", total, value)
-        if not depends_on_data(partial):
-            context.indices.set(partial, total)
     assert total is not None
-    if index.constant:
-        total = builder.binary("add nsw", total, constant(index.constant, I64))
+    if weight.constant:
+        total = builder.binary("add nsw", total, constant(weight.constant, I64))
+    context.indices.set(weight, total)
     return total
 
 
-def _depth(context: Context, atom: Atom) -> int:
-    if isinstance(atom, Var):
-        return context.depths.get(atom, 0)
-    return max([context.depths.get(variable, 0) for variable in atom_variables(atom)], default=0)
+def _is_fixed(context: Context, factor: Atom) -> bool:
+    """Tell whether a factor is made of sizes alone, for which no loop has an extent."""
+    return not holds_value(factor) and not any(
+        variable in context.extents or (context.lane and variable is context.lane.variable)
+        for variable in atom_variables(factor)
+    )
+
+
+def _depth(context: Context, atoms: Moving) -> int:
+    depths = [context.depths.get(v, 0) for atom in atoms for v in atom_variables(atom)]
+    return max(depths, default=0)
 
 
 def _emit_atom(context: Context, atom: Atom) -> Value:
@@ -117,10 +174,7 @@ def _emit_atom(context: Context, atom: Atom) -> Value:
                 return builder.binary("udiv", dividend, divisor)
             return _floor_divide(context, dividend, divisor)
         case Product():
-            result = _emit_atom(context, atom.factors[0])
-            for factor in atom.factors[1:]:
-                result = builder.binary("mul nsw", result, _emit_atom(context, factor))
-            return result
+            return _multiply(context, atom.factors)
         case Min():
             result = emit_index(context, atom.operands[0])
             for operand in atom.operands[1:]:
@@ -133,6 +187,20 @@ def _emit_atom(context: Context, atom: Atom) -> Value:
             value = emit_expr(context, atom.expr)
             signed = atom.expr.dtype.kind == "int"
             return builder.convert("sext" if signed else "zext", value, "i64")
+
+
+def _multiply(context: Context, factors: tuple[Atom, ...]) -> Value:
+    """Return the product of atoms; those that begin alike share what they have in common."""
+    result = _emit_atom(context, factors[0])
+    for factor in factors[1:]:
+        key = ("product", result.ref, factor)
+        known = context.indices.get(key)
+        if known is None:
+            known = context.builder.binary("mul nsw", result, _emit_atom(context, factor))
+            if not holds_value(factor):
+                context.indices.set(key, known)
+        result = known
+    return result
 
 
 def floor_divide_by_constant(

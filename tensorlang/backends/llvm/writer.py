@@ -8,6 +8,8 @@ faster to make than objects, and LLVM's parser checks it anyway.
 from __future__ import annotations
 
 import re
+from collections.abc import Generator
+from contextlib import contextmanager
 
 from tensorlang.backends.llvm.types import Type, Value
 
@@ -80,9 +82,14 @@ class FunctionWriter:
         self._allocas.append(f"  {ref} = alloca {type_text}, align {alignment}")
         return Value(ref, pointer)
 
-    def line_at_entry(self, instruction: str) -> None:
-        """Write an instruction without a result that runs once per call, after what is reserved."""
-        self._allocas.append(f"  {instruction}")
+    @contextmanager
+    def at_entry(self) -> Generator[None, None, None]:
+        """Write into the entry block for a while, once per call of the function; no branches."""
+        before, self.lines = self.lines, self._allocas
+        try:
+            yield
+        finally:
+            self.lines = before
 
     def place(self, label: str) -> None:
         """Begin the block ``label``; the block before must have been ended."""
