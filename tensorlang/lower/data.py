@@ -8,6 +8,7 @@ Such an index can be an address, checked when it is used; it cannot be a bound o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from tensorlang.ir.affine import (
     ONE,
@@ -32,8 +33,9 @@ def depends_on_data(index: Affine) -> bool:
     return any(_holds_value(atom) for atom, _ in index.terms)
 
 
+@lru_cache(maxsize=4096)
 def _holds_value(atom: Atom) -> bool:
-    match atom:
+    match atom:  # remembered, as sums of nested divisions are asked for once a prefix and level
         case ValueAtom():
             return True
         case FloorDiv():

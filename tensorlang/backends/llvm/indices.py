@@ -73,7 +73,9 @@ def _emit_sum(context: Context, index: Affine) -> Value:
     if len(terms) > 1:
         terms = tuple(sorted(terms, key=lambda term: _depth(context, term[0])))
     total: Value | None = None
+    from_data = False
     for count, (atom, coefficient) in enumerate(terms, 1):
+        from_data = from_data or depends_on_data(affine(atom))
         partial = Affine(0, terms[:count])
         known = context.indices.get(partial)
         if known is not None:
@@ -83,7 +85,7 @@ def _emit_sum(context: Context, index: Affine) -> Value:
         if coefficient != 1:
             value = builder.binary("mul nsw", value, constant(coefficient, I64))
         total = value if total is None else builder.binary("add nsw", total, value)
-        if not depends_on_data(partial):
+        if not from_data:
             context.indices.set(partial, total)
     assert total is not None
     if index.constant:
