@@ -8,6 +8,7 @@ Such an index can be an address, checked when it is used; it cannot be a bound o
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from tensorlang.ir.affine import (
     ONE,
@@ -32,8 +33,12 @@ def depends_on_data(index: Affine) -> bool:
     return any(holds_value(atom) for atom, _ in index.terms)
 
 
+@lru_cache(maxsize=4096)
 def holds_value(atom: Atom) -> bool:
-    """Tell whether ``atom`` is or holds a value taken from data."""
+    """Tell whether ``atom`` is or holds a value taken from data.
+
+    Remembered, as sums of nested divisions are asked for once a prefix and level.
+    """
     match atom:
         case ValueAtom():
             return True
