@@ -283,7 +283,7 @@ class Schedule(Session):
         along: LoopArgument | None = None,
         locality: int = 3,
     ) -> None:
-        """Ask the caches, in each iteration of ``at``, for what a later one reads of a tensor.
+        """Ask the caches, in each iteration of ``at``, for what a later one uses of a tensor.
 
         ``ahead`` is how many iterations later, of the loop ``along`` (``at`` itself, or one around
         it); ``locality`` 3 keeps the data in every cache, 2 from the second on, 1 from the third

@@ -45,6 +45,11 @@ class CpuTarget:
         """Whether the instruction set is x86-64."""
         return is_x86(self.triple)
 
+    @property
+    def scales_by_powers(self) -> bool:
+        """Whether an instruction multiplies vectors by powers of two: AVX-512 has one."""
+        return self.is_x86 and self.vector_bits >= 512
+
     def lanes(self, bits: int) -> int:
         """Return how many elements of ``bits`` bits one vector register holds."""
         return max(1, self.vector_bits // bits)

@@ -41,6 +41,7 @@ class GpuTarget:
     fused_multiply_add: bool = True
     half_conversion: bool = True
     native_rounding: bool = True
+    scales_by_powers: bool = False
     is_x86: bool = False
 
     @property

@@ -78,6 +78,17 @@ def doubles(count: int = 20_000) -> np.ndarray:
 ONE_OPERAND = sorted(name for name in REFERENCES if name not in ("atan2", "pow"))
 
 
+@pytest.mark.parametrize("name", ["exp", "exp2", "sigmoid"])
+@pytest.mark.parametrize("dtype", [f32, f64])
+@pytest.mark.parametrize("lanes", [1, 4, 16, 64])
+def test_the_number_of_lanes_changes_no_bit(name: str, dtype: DType, lanes: int) -> None:
+    """Registers that an instruction scales, parts of them, and several at once."""
+    x = all_singles(40_009) if dtype is f32 else doubles(5_000)
+    with np.errstate(all="ignore"):
+        found, wanted = (evaluate(name, dtype, n, "cpu", x) for n in (lanes, 2))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_every_elementary_function_has_a_bound() -> None:
     assert set(BOUNDS) == ELEMENTARY | {"sqrt"}
     assert set(FUNCTIONS) | {"rsqrt"} >= ELEMENTARY
@@ -322,3 +333,17 @@ def test_what_a_mask_drops_does_not_underflow(name):
     assert not underflows(-np.inf)
     assert not underflows(-1e30)
     assert underflows(-100.0 if name == "exp" else -140.3)  # a subnormal number is one
+
+
+@pytest.mark.parametrize(("target", "expected"), [("znver4", True), ("haswell", False)])
+def test_powers_of_two_scale_by_one_instruction_where_there_is_one(
+    target: str, expected: bool
+) -> None:
+    N = tl.dim("N")
+
+    @tl.compute
+    def powers(x: tl.f32[N]):
+        return tl.tensor(tl.exp(x[i]) for i in N)
+
+    compiled = tl.compile(powers, target=f"cpu -mcpu={target}")
+    assert ("avx512.mask.scalef" in compiled.source("llvm")) is expected

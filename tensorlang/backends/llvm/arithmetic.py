@@ -16,6 +16,8 @@ from typing import TypeAlias
 
 from tensorlang.backends.llvm import maths
 from tensorlang.backends.llvm.builder import Builder
+from tensorlang.backends.llvm.maths.division import divide_by_one
+from tensorlang.backends.llvm.maths.scaling import REGISTER_BITS
 from tensorlang.backends.llvm.types import Value, constant, vector
 from tensorlang.dtypes import DType, evaluation_dtype
 
@@ -54,9 +56,19 @@ def emit_function(
 
     ``native_extrema`` says that the machine has NaN-propagating minimum and maximum.
     """
+    if name == "div" and builder.scales and _is_one_for_all(*args):
+        return divide_by_one(builder, *args)
     values = tuple(builder.unify(*args)) if len(args) > 1 else tuple(args)
     operands = Operands(builder, values, evaluation_dtype(dtype), native_extrema)
     return _TABLE[name](operands)
+
+
+def _is_one_for_all(dividend: Value, divisor: Value) -> bool:
+    """Tell whether whole registers of floats are divided by one number, known at run time."""
+    registers = dividend.type.bits * dividend.type.lanes >= REGISTER_BITS
+    return (
+        registers and dividend.type.is_float and divisor.type.lanes == 1 and not divisor.is_constant
+    )
 
 
 def known_functions() -> frozenset[str]:

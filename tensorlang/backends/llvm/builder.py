@@ -22,20 +22,30 @@ _FLOAT_PREDICATES = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "
 class Builder:
     """Writes instructions into a function; see the module."""
 
-    __slots__ = ("flags", "fused", "rounds", "writer")
+    __slots__ = ("flags", "fused", "rounds", "scales", "writer")
 
     def __init__(
-        self, writer: FunctionWriter, flags: str = "", *, fused: bool = True, rounds: bool = True
+        self,
+        writer: FunctionWriter,
+        flags: str = "",
+        *,
+        fused: bool = True,
+        rounds: bool = True,
+        scales: bool = False,
     ) -> None:
-        """``fused`` and ``rounds``: the machine multiplies and adds at once, and has ``floor``."""
+        """``fused``, ``rounds``, ``scales``: what the machine has instructions for.
+
+        They multiply and add at once, are ``floor`` and its like, and multiply by powers of two.
+        """
         self.writer = writer
         self.flags = flags
         self.fused = fused
         self.rounds = rounds
+        self.scales = scales
 
     def beside(self, writer: FunctionWriter) -> Builder:
         """Return a builder for another function of the same module."""
-        return Builder(writer, self.flags, fused=self.fused, rounds=self.rounds)
+        return Builder(writer, self.flags, fused=self.fused, rounds=self.rounds, scales=self.scales)
 
     @contextmanager
     def exact(self) -> Generator[None, None, None]:

@@ -46,6 +46,11 @@ class EmissionTarget(Protocol):
         ...
 
     @property
+    def scales_by_powers(self) -> bool:
+        """Whether an instruction multiplies vectors of 512 bits by powers of two."""
+        ...
+
+    @property
     def half_conversion(self) -> bool:
         """Whether there are instructions that convert f16."""
         ...

@@ -71,7 +71,11 @@ def emit_kernel(
     )
     writer = FunctionWriter(module)
     builder = Builder(
-        writer, options.flags, fused=target.fused_multiply_add, rounds=target.native_rounding
+        writer,
+        options.flags,
+        fused=target.fused_multiply_add,
+        rounds=target.native_rounding,
+        scales=target.scales_by_powers,
     )
     context = Context(options, writer, builder)
     signature = _bind_parameters(context, kernel)

@@ -67,12 +67,17 @@ def emit_store(context: Context, buffer: Buffer, offset: Affine, value: Value) -
 
 
 def emit_prefetch(context: Context, buffer: Buffer, offset: Affine, locality: int) -> None:
-    """Ask for the cache line of an element; the instruction ignores an address that is not ours."""
+    """Ask for the cache line of an element; the instruction ignores an address that is not ours.
+
+    A line of a result is asked for to be written. What the program allocates may be read by several
+    threads, and stays shared.
+    """
     address = _address(context, buffer, offset, inbounds=False)
     pointer = address.type
     name = f"@llvm.prefetch.{pointer.suffix}"
     context.writer.module.declare(f"void {name}({pointer.text}, i32, i32, i32)")
-    context.writer.line(f"call void {name}({address.text}, i32 0, i32 {locality}, i32 1)")
+    writes = int(buffer not in context.options.inputs and buffer not in context.options.owned)
+    context.writer.line(f"call void {name}({address.text}, i32 {writes}, i32 {locality}, i32 1)")
 
 
 # --- one address for all lanes -------------------------------------------------------------------

@@ -42,7 +42,11 @@ def _emit_kernel(program: LoweredProgram, options: Options) -> list[tuple[Type, 
     writer = FunctionWriter(options.module)
     target = options.target
     builder = Builder(
-        writer, options.flags, fused=target.fused_multiply_add, rounds=target.native_rounding
+        writer,
+        options.flags,
+        fused=target.fused_multiply_add,
+        rounds=target.native_rounding,
+        scales=target.scales_by_powers,
     )
     context = Context(options, writer, builder)
     parameters: list[tuple[Type, str]] = []

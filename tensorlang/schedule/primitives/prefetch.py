@@ -1,4 +1,4 @@
-"""prefetch: ask the caches in time for what a later iteration of a loop reads.
+"""prefetch: ask the caches in time for what a later iteration of a loop reads or writes.
 
 Before                              After ``prefetch("B.local", at=k, ahead=4)``
 ::
@@ -10,6 +10,9 @@ Before                              After ``prefetch("B.local", at=k, ahead=4)``
 
 No value depends on it, so it is legal wherever the tensor lies in memory. The last iterations ask
 for what lies behind the box that is read, or behind the tensor: the instruction never faults.
+
+What is written is fetched as well, since a processor reads a line before it writes a part of it;
+lines of a result are asked for as this core's own.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tensorlang.ir.definition import Tensor
 from tensorlang.ir.expr import loads_of
 from tensorlang.ir.program import Alloc, Program, Stmt, is_outer_storage
 from tensorlang.ir.walk import children_of, iterate, sequence
-from tensorlang.schedule.boxes import Box, reads_box
+from tensorlang.schedule.boxes import Box, reads_box, writes_box
 from tensorlang.schedule.primitives.base import (
     Outcome,
     enclosing,
@@ -34,12 +37,12 @@ from tensorlang.schedule.primitives.base import (
 )
 from tensorlang.schedule.primitives.caching import extents, origins
 from tensorlang.schedule.refusal import Refusal
-from tensorlang.schedule.tree import handle_of, places_of, replace_loop
+from tensorlang.schedule.tree import Place, handle_of, places_of, replace_loop
 
 
 @dataclass(frozen=True, slots=True)
 class Prefetch:
-    """In each iteration of ``loop``, ask for what it reads of ``tensor`` ``ahead`` steps later.
+    """In each iteration of ``loop``, ask for what it uses of ``tensor`` ``ahead`` steps later.
 
     The steps are those of ``along``: ``loop``, or a loop around it.
     """
@@ -51,7 +54,7 @@ class Prefetch:
     locality: int = 3
 
     def check(self, program: Program) -> None:
-        """Refuse what is not read there, registers, and boxes that do not move with the loop."""
+        """Refuse what is not used there, registers, and boxes that do not move with the loop."""
         require_room(program, self.loop, "prefetch")
         require_plain(the_loop(program, self.along), "prefetch")
         self._check_numbers()
@@ -65,7 +68,7 @@ class Prefetch:
         self._check_storage(program)
         if not any(depends_on(origin, {self.along}) for origin, _ in self._box(program)):
             raise Refusal(
-                f"each iteration of {self.along} reads the same box of {self.tensor}",
+                f"each iteration of {self.along} uses the same box of {self.tensor}",
                 "a loop that moves through the tensor",
                 loops=(self.along,),
             )
@@ -93,15 +96,11 @@ class Prefetch:
             )
 
     def _check_storage(self, program: Program) -> None:
-        body = the_loop(program, self.loop).body
-        if not any(
-            place.compute.redirect(load.tensor) is self.tensor
-            for place in places_of(body)
-            for load in loads_of(*place.compute.stage.values)
-        ):
+        places = list(places_of(the_loop(program, self.loop).body))
+        if not self._is_read(places) and not self._is_written(places):
             raise Refusal(
-                f"nothing inside {self.loop} reads {self.tensor}",
-                "a tensor that the loop's body reads, by the name it has there",
+                f"nothing inside {self.loop} reads or writes {self.tensor}",
+                "a tensor that the loop's body uses, by the name it has there",
                 loops=(self.loop,),
             )
         storage = [
@@ -122,8 +121,24 @@ class Prefetch:
                 loops=(self.loop,),
             )
 
+    def _is_read(self, places: list[Place]) -> bool:
+        return any(
+            place.compute.redirect(load.tensor) is self.tensor
+            for place in places
+            for load in loads_of(*place.compute.stage.values)
+        )
+
+    def _is_written(self, places: list[Place]) -> bool:
+        return any(
+            place.compute.redirect(tensor) is self.tensor
+            for place in places
+            for tensor in place.compute.stage.tensors
+        )
+
     def _box(self, program: Program) -> Box:
-        return reads_box(places_of(the_loop(program, self.loop).body), self.tensor)
+        places = list(places_of(the_loop(program, self.loop).body))
+        box = reads_box if self._is_read(places) else writes_box
+        return box(places, self.tensor)
 
 
 _PLACES = {"local": "registers", "shared": "shared memory"}

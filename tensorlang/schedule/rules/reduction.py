@@ -23,6 +23,9 @@ _ACCUMULATORS = 4
 _HALVES = 8
 """Accumulators of half the width: as many loads are on their way as the window holds."""
 
+_FEW_LANES = 4
+"""Lanes that are added up one by one: each waits for the one before."""
+
 _CHUNK_BYTES = 256 * 1024
 
 
@@ -78,10 +81,13 @@ def accumulate_lanes(
         block, lane = schedule.split(lane, lanes)
         schedule.unroll(block)
     schedule.vectorize(lane)
-    last = schedule[stage.name].loops[-1]
-    _, narrow = schedule.split(last, lanes)
-    schedule.rfactor(narrow)
-    schedule.vectorize(narrow)
+    while True:
+        _, narrow = schedule.split(schedule[stage.name].loops[-1], lanes)
+        schedule.rfactor(narrow)
+        schedule.vectorize(narrow)
+        lanes //= _FEW_LANES
+        if lanes < _FEW_LANES:
+            break
 
 
 def _accumulate_columns(

@@ -130,6 +130,17 @@ def test_machine_code():
     )
 
 
+def test_lines_of_a_result_are_asked_for_to_be_written():
+    s = start("double")
+    s.prefetch("double", at="i", ahead=16)
+    assert "prefetch double[i + 16]" in str(s)
+    assert re.search(
+        r"call void @llvm\.prefetch\.p0\(ptr .*, i32 1, i32 3, i32 1\)",
+        tl.compile(s).source("llvm"),
+    )
+    compiles("double", lambda s: s.prefetch("double", at="i", ahead=16))
+
+
 def test_far_behind_the_end():
     s = start("double")
     outer, inner = s.split("i", 8)
@@ -168,7 +179,7 @@ def test_refused():
         s,
         lambda: s.prefetch("B", at="i"),
         """
-        prefetch('B', at='i', ahead=1) is refused: each iteration of i reads the same box of B
+        prefetch('B', at='i', ahead=1) is refused: each iteration of i uses the same box of B
           AT
 
             for j.o in (N + 15) // 16:
@@ -191,7 +202,13 @@ def claim(s, step):
 def test_refused_claims():
     s = start("matmul")
     tiled(s)
-    assert claim(s, lambda s: s.prefetch("matmul", at="k")) == "nothing inside k reads matmul"
+    assert claim(s, lambda s: s.prefetch("matmul", at="k")) == (
+        "each iteration of k uses the same box of matmul"
+    )
+    other = start("chain")
+    assert claim(other, lambda s: s.prefetch("x", at="second/i")) == (
+        "nothing inside i reads or writes x"
+    )
     assert claim(s, lambda s: s.prefetch("B", at="k", ahead=0)) == "0 steps ahead"
     assert claim(s, lambda s: s.prefetch("B", at="k", locality=4)) == "locality=4"
     assert claim(s, lambda s: s.prefetch("B", at="i", along="k")) == "k is no loop around i"

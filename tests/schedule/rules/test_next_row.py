@@ -35,8 +35,15 @@ def test_the_last_map_that_reads_the_row_asks_for_the_next_one():
 
 
 def test_what_all_rows_share_is_not_asked_for():
-    (line,) = prefetches(centred)
+    result, line = prefetches(centred)
     assert line.startswith("prefetch X[i + 1,")
+    assert result.startswith("prefetch centred[i + 1,")
+
+
+def test_the_result_is_asked_for_where_it_is_written():
+    lines = str(tl.schedule(softmax).default()).splitlines()
+    asked = next(n for n, line in enumerate(lines) if "prefetch softmax[i + 1" in line)
+    assert any("softmax[i, " in line for line in lines[asked + 1 : asked + 3])
 
 
 def test_it_is_proved():
